@@ -1,0 +1,71 @@
+"""``sdretrieval VERB …``: finds the verb's module, lets it parse and run, prints errors for people.
+
+Each verb is one module in this folder with ``configure(parser)`` and ``run(args) -> int | None``. Only the chosen
+verb's module is imported, so that ``sdretrieval --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+
+from sdretrieval import __version__
+from sdretrieval.errors import SdretrievalError
+
+# verb -> (module in this folder, one line of help)
+VERBS: dict[str, tuple[str, str]] = {
+    "index": ("index", "turn a corpus into a Lucene index"),
+    "doctor": ("doctor", "say what was found on this machine and in an index, and what to mend"),
+    "demo": ("demo", "make the demo collection, index, rank and evaluate it"),
+}
+
+EXAMPLE = """\
+example:
+  sdretrieval index --input docs.jsonl --index indexes/mine
+  sdretrieval doctor --index indexes/mine
+
+`sdretrieval VERB --help` explains a verb and gives an example.
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    argv = sys.argv[1:] if argv is None else argv
+    parser = argparse.ArgumentParser(
+        prog="sdretrieval",
+        description="Exact pseudo-relevance feedback, time-aware ranking and evaluation over Lucene indexes.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"sdretrieval {__version__}")
+    parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    chosen = next((word for word in argv if not word.startswith("-")), None)
+    for verb, (module, text) in VERBS.items():
+        sub = verbs.add_parser(
+            verb, help=text, description=text[0].upper() + text[1:] + ".",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )  # fmt: skip
+        if verb == chosen:
+            verb_module = importlib.import_module(f"sdretrieval.cli.{module}")
+            verb_module.configure(sub)
+            sub.set_defaults(run=verb_module.run)
+    args = parser.parse_args(argv)
+    try:
+        return args.run(args) or 0
+    except SdretrievalError as error:
+        if args.debug:
+            raise
+        print(f"sdretrieval {args.verb}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"sdretrieval {args.verb}: interrupted; nothing half-written was left behind", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # `… | head` closed our output: not an error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

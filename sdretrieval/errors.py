@@ -1,0 +1,54 @@
+"""Errors a user can act on: what, where, what was received, and the way out.
+
+The command line prints them without a traceback and exits with 2; from Python they are ordinary exceptions.
+"""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+
+
+class SdretrievalError(Exception):
+    """Base of every error this package raises on purpose.
+
+    >>> print(SdretrievalError("lambda must be in (0, 1), got 2.0", remedy="Pass --set smoothing=0.5."))
+    lambda must be in (0, 1), got 2.0
+      Pass --set smoothing=0.5.
+    """
+
+    def __init__(self, message: str, *, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return self.message if self.remedy is None else f"{self.message}\n  {self.remedy}"
+
+
+class ParameterError(SdretrievalError, ValueError):
+    """A parameter outside its range, or a name that does not exist."""
+
+
+class InputError(SdretrievalError):
+    """A file that does not say what it should; carries the place as ``file:line``."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | PathLike[str] | None = None,
+        line: int | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        self.file = None if file is None else fspath(file)
+        self.line = line
+        place = "" if self.file is None else f"{self.file}:" + ("" if line is None else f"{line}:") + " "
+        super().__init__(place + message, remedy=remedy)
+
+
+class IndexProblem(SdretrievalError):
+    """An index or snapshot that is missing, foreign, stale or broken."""
+
+
+class JavaError(SdretrievalError):
+    """No usable Java, or Java said no."""
