@@ -1,0 +1,66 @@
+"""How good is a run, is it better than another, at which recall, and when.
+
+    from sdretrieval.evaluate import evaluate, compare
+    ql, rm = (evaluate(read_run(path), qrels, ["AP", "P@5"]) for path in ("ql.trec", "rm3.trec"))
+    rm.mean["AP"], rm.per_topic["AP"]["51"], rm.missing_topics
+    for row in compare([rm], ql): print(row.measure, row.difference, row.tests["wilcoxon"].p_value)
+
+====================  ========================================================================================
+:mod:`measures`       measures of a run (trec_eval's code through ir_measures): ``evaluate``, ``Evaluator``
+:mod:`significance`   paired tests, corrections, effect sizes: ``compare``
+:mod:`curves`         recall-precision points: ``recall_precision``
+:mod:`time_slices`    a measure by period of the query or of the relevant documents
+====================  ========================================================================================
+"""
+
+from __future__ import annotations
+
+from sdretrieval.evaluate.curves import RECALL_LEVELS, RecallPrecision, recall_precision
+from sdretrieval.evaluate.measures import (
+    DEFAULT_MEASURES,
+    Evaluation,
+    Evaluator,
+    evaluate,
+    natural_order,
+    parse_measures,
+)
+from sdretrieval.evaluate.significance import (
+    CORRECTIONS,
+    TESTS,
+    Comparison,
+    TestResult,
+    compare,
+    compare_values,
+    correct,
+)
+from sdretrieval.evaluate.time_slices import (
+    PERIODS,
+    TimeSlice,
+    evaluate_by_query_time,
+    evaluate_by_relevant_time,
+    read_times,
+)
+
+__all__ = [
+    "CORRECTIONS",
+    "DEFAULT_MEASURES",
+    "PERIODS",
+    "RECALL_LEVELS",
+    "TESTS",
+    "Comparison",
+    "Evaluation",
+    "Evaluator",
+    "RecallPrecision",
+    "TestResult",
+    "TimeSlice",
+    "compare",
+    "compare_values",
+    "correct",
+    "evaluate",
+    "evaluate_by_query_time",
+    "evaluate_by_relevant_time",
+    "natural_order",
+    "parse_measures",
+    "read_times",
+    "recall_precision",
+]

@@ -1,0 +1,230 @@
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.Arrays;
+import java.util.Set;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.lucene.document.Document;
+import org.apache.lucene.index.BinaryDocValues;
+import org.apache.lucene.index.DirectoryReader;
+import org.apache.lucene.index.IndexReader;
+import org.apache.lucene.index.MultiBits;
+import org.apache.lucene.index.MultiDocValues;
+import org.apache.lucene.index.MultiTerms;
+import org.apache.lucene.index.PostingsEnum;
+import org.apache.lucene.index.StoredFields;
+import org.apache.lucene.index.Terms;
+import org.apache.lucene.index.TermsEnum;
+import org.apache.lucene.search.DocIdSetIterator;
+import org.apache.lucene.store.FSDirectory;
+import org.apache.lucene.util.Bits;
+import org.apache.lucene.util.BytesRef;
+
+/**
+ * Writes the term statistics of one field of a Lucene index to little-endian binary files, in bulk inside the JVM:
+ * one call over the Python bridge per posting would take minutes on a real collection.
+ *
+ * Deleted documents are left out and the rest renumbered; terms that only deleted documents had are left out too.
+ * The shipped class is compiled from this file by `make java` and runs on Lucene 9 and 10.
+ *
+ * Arguments, one a line: index folder, output folder, field, time field, date field (may be empty).
+ */
+public final class SnapshotExporter {
+  /** Times are indexed as the term "t" + 19 digits of (milliseconds since 1970 + 10^18). */
+  private static final long TIME_OFFSET = 1_000_000_000_000_000_000L;
+  private static final long UNDATED = Long.MIN_VALUE;
+
+  public static void run(String lines) throws IOException {
+    String[] a = lines.split("\n", -1);
+    export(Path.of(a[0]), Path.of(a[1]), a[2], a[3], a[4]);
+  }
+
+  private static void export(Path index, Path out, String field, String timeField, String dateField)
+      throws IOException {
+    try (FSDirectory directory = FSDirectory.open(index); IndexReader reader = DirectoryReader.open(directory)) {
+      int[] renumbered = renumber(reader);
+      int documents = reader.numDocs();
+      long[] lengths = new long[documents];
+      exportPostings(reader, field, out, renumbered, lengths);
+      try (Output file = new Output(out, "doc_lengths")) {
+        for (long length : lengths) file.putLong(length);
+      }
+      exportDocids(reader, out, renumbered);
+      exportTimes(reader, timeField, out, renumbered, documents);
+      if (!dateField.isEmpty()) exportDates(reader, dateField, out, renumbered);
+    }
+  }
+
+  /** Lucene's number of a document to ours; -1 for deleted ones. */
+  private static int[] renumber(IndexReader reader) {
+    Bits live = MultiBits.getLiveDocs(reader);
+    int[] renumbered = new int[reader.maxDoc()];
+    int next = 0;
+    for (int doc = 0; doc < renumbered.length; doc++) {
+      renumbered[doc] = live == null || live.get(doc) ? next++ : -1;
+    }
+    return renumbered;
+  }
+
+  private static void exportPostings(IndexReader reader, String field, Path out, int[] renumbered, long[] lengths)
+      throws IOException {
+    Terms terms = MultiTerms.getTerms(reader, field);
+    try (Output text = new Output(out, "term_text"); Output textEnd = new Output(out, "term_text_ptr");
+        Output ptr = new Output(out, "term_ptr"); Output docs = new Output(out, "term_docs");
+        Output counts = new Output(out, "term_counts"); Output cf = new Output(out, "cf")) {
+      long postings = 0;
+      long bytes = 0;
+      ptr.putLong(0);
+      textEnd.putLong(0);
+      if (terms == null) return;
+      boolean hasFreqs = terms.hasFreqs();
+      TermsEnum walk = terms.iterator();
+      PostingsEnum reuse = null;
+      for (BytesRef term = walk.next(); term != null; term = walk.next()) {
+        reuse = walk.postings(reuse, PostingsEnum.FREQS);
+        long before = postings;
+        long total = 0;
+        for (int doc = reuse.nextDoc(); doc != DocIdSetIterator.NO_MORE_DOCS; doc = reuse.nextDoc()) {
+          int ours = renumbered[doc];
+          if (ours < 0) continue;
+          int count = hasFreqs ? reuse.freq() : 1;
+          docs.putInt(ours);
+          counts.putInt(count);
+          lengths[ours] += count;
+          total += count;
+          postings++;
+        }
+        if (postings == before) continue;
+        text.putBytes(term.bytes, term.offset, term.length);
+        bytes += term.length;
+        textEnd.putLong(bytes);
+        ptr.putLong(postings);
+        cf.putLong(total);
+      }
+    }
+  }
+
+  private static void exportDocids(IndexReader reader, Path out, int[] renumbered) throws IOException {
+    BinaryDocValues values = MultiDocValues.getBinaryValues(reader, "id");
+    StoredFields stored = values == null ? reader.storedFields() : null;
+    try (Output text = new Output(out, "docid_text"); Output end = new Output(out, "docid_text_ptr")) {
+      long bytes = 0;
+      end.putLong(0);
+      for (int doc = 0; doc < renumbered.length; doc++) {
+        if (renumbered[doc] < 0) continue;
+        BytesRef id;
+        if (values != null) {
+          if (!values.advanceExact(doc)) throw new IOException("document " + doc + " has no id");
+          id = values.binaryValue();
+        } else {
+          String name = stored.document(doc, Set.of("id")).get("id");
+          if (name == null) throw new IOException("document " + doc + " has no stored field 'id'");
+          id = new BytesRef(name);
+        }
+        text.putBytes(id.bytes, id.offset, id.length);
+        bytes += id.length;
+        end.putLong(bytes);
+      }
+    }
+  }
+
+  private static void exportTimes(IndexReader reader, String field, Path out, int[] renumbered, int documents)
+      throws IOException {
+    long[] times = new long[documents];
+    Arrays.fill(times, UNDATED);
+    Terms terms = MultiTerms.getTerms(reader, field);
+    if (terms != null) {
+      TermsEnum walk = terms.iterator();
+      PostingsEnum reuse = null;
+      for (BytesRef term = walk.next(); term != null; term = walk.next()) {
+        long time = Long.parseLong(term.utf8ToString().substring(1)) - TIME_OFFSET;
+        reuse = walk.postings(reuse, PostingsEnum.NONE);
+        for (int doc = reuse.nextDoc(); doc != DocIdSetIterator.NO_MORE_DOCS; doc = reuse.nextDoc()) {
+          if (renumbered[doc] >= 0) times[renumbered[doc]] = time;
+        }
+      }
+    }
+    try (Output file = new Output(out, "times")) {
+      for (long time : times) file.putLong(time);
+    }
+  }
+
+  /** The date as text, for Python to parse: a stored field of that name, else a member of the stored raw JSON. */
+  private static void exportDates(IndexReader reader, String field, Path out, int[] renumbered) throws IOException {
+    ObjectMapper json = new ObjectMapper();
+    StoredFields stored = reader.storedFields();
+    Set<String> wanted = Set.of(field, "raw");
+    try (Output text = new Output(out, "date_text"); Output end = new Output(out, "date_text_ptr")) {
+      long bytes = 0;
+      end.putLong(0);
+      for (int doc = 0; doc < renumbered.length; doc++) {
+        if (renumbered[doc] < 0) continue;
+        Document document = stored.document(doc, wanted);
+        String value = document.get(field);
+        String raw = value == null ? document.get("raw") : null;
+        if (raw != null && raw.startsWith("{")) {
+          try {
+            JsonNode node = json.readTree(raw).get(field);
+            value = node == null || node.isNull() ? null : node.asText();
+          } catch (IOException notJson) {
+            value = null;
+          }
+        }
+        byte[] utf8 = value == null ? new byte[0] : value.getBytes(StandardCharsets.UTF_8);
+        text.putBytes(utf8, 0, utf8.length);
+        bytes += utf8.length;
+        end.putLong(bytes);
+      }
+    }
+  }
+
+  /** A little-endian binary file, written through one buffer. */
+  private static final class Output implements AutoCloseable {
+    private final FileChannel channel;
+    private final ByteBuffer buffer = ByteBuffer.allocateDirect(1 << 18).order(ByteOrder.LITTLE_ENDIAN);
+
+    Output(Path folder, String name) throws IOException {
+      Path file = folder.resolve(name + ".bin");
+      Files.deleteIfExists(file);
+      channel = FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
+    }
+
+    void putInt(int value) throws IOException {
+      if (buffer.remaining() < 4) flush();
+      buffer.putInt(value);
+    }
+
+    void putLong(long value) throws IOException {
+      if (buffer.remaining() < 8) flush();
+      buffer.putLong(value);
+    }
+
+    void putBytes(byte[] bytes, int offset, int length) throws IOException {
+      if (buffer.remaining() < length) flush();
+      if (length > buffer.capacity()) {
+        channel.write(ByteBuffer.wrap(bytes, offset, length));
+      } else {
+        buffer.put(bytes, offset, length);
+      }
+    }
+
+    private void flush() throws IOException {
+      buffer.flip();
+      while (buffer.hasRemaining()) channel.write(buffer);
+      buffer.clear();
+    }
+
+    @Override
+    public void close() throws IOException {
+      flush();
+      channel.close();
+    }
+  }
+}

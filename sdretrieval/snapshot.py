@@ -1,0 +1,346 @@
+"""The Snapshot: what models see of an index.
+
+An immutable, memory-mapped copy of the term statistics of a Lucene index, kept beside it in
+``<index>.snapshot/<fingerprint>/``: counts in both directions, vocabulary, docids, exact lengths, times. It is built
+on first use from any Anserini or Pyserini index; opening one takes milliseconds and touches no Java.
+
+A snapshot whose fingerprint is not the index's, or one of whose files has the wrong size, is never used but rebuilt.
+Each build happens in a folder of its own that is renamed into place when complete: a crash leaves the old snapshot or
+none, and two processes building at once do no harm.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sdretrieval.errors import IndexProblem
+from sdretrieval.lucene.analysis import AnalyzerSpec, analyzer_of, read_notes
+from sdretrieval.lucene.export import export_index, fingerprint
+from sdretrieval.strings import PackedStrings, byte_order
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+FORMAT = 1  # of the snapshot's files: raise it when they change, and old snapshots are rebuilt
+UNDATED = np.iinfo(np.int64).min
+
+# name -> type; the files are plain little-endian arrays. The first group comes from SnapshotExporter.java.
+ARRAYS = {
+    "term_text": "<u1", "term_text_ptr": "<i8",               # vocabulary, in byte order
+    "term_ptr": "<i8", "term_docs": "<i4", "term_counts": "<i4",  # terms x documents
+    "cf": "<i8", "doc_lengths": "<i8", "times": "<i8",
+    "docid_text": "<u1", "docid_text_ptr": "<i8",
+    "docid_order": "<i4",                                     # docids in byte order, for look-ups
+    "doc_ptr": "<i8", "doc_terms": "<i4", "doc_counts": "<i4",    # documents x terms
+}  # fmt: skip
+
+
+class Snapshot:
+    """Term statistics of a collection. Get one from :func:`open_snapshot` or :meth:`from_counts`."""
+
+    def __init__(
+        self,
+        arrays: dict[str, np.ndarray],
+        *,
+        analyzer: AnalyzerSpec | None = None,
+        name: str = "",
+        fingerprint: str = "",
+        index: Path | None = None,
+    ) -> None:
+        self.name, self.fingerprint, self.index = name, fingerprint, index
+        self.analyzer = analyzer or AnalyzerSpec()
+        self.term_ptr, self.term_docs, self.term_counts = (arrays[n] for n in ("term_ptr", "term_docs", "term_counts"))
+        self.doc_ptr, self.doc_terms, self.doc_counts = (arrays[n] for n in ("doc_ptr", "doc_terms", "doc_counts"))
+        self.cf: np.ndarray = arrays["cf"]
+        self.doc_lengths: np.ndarray = arrays["doc_lengths"]
+        self.times: np.ndarray = arrays["times"]
+        self.vocabulary = PackedStrings(arrays["term_text"], arrays["term_text_ptr"])
+        self.docids = PackedStrings(arrays["docid_text"], arrays["docid_text_ptr"], arrays["docid_order"])
+
+    # -- sizes ---------------------------------------------------------------------------------------------------
+    @property
+    def n_docs(self) -> int:
+        return len(self.doc_lengths)
+
+    @property
+    def n_terms(self) -> int:
+        return len(self.cf)
+
+    @property
+    def n_postings(self) -> int:
+        return len(self.term_docs)
+
+    @cached_property
+    def n_tokens(self) -> int:
+        return int(self.cf.sum())
+
+    @cached_property
+    def df(self) -> np.ndarray:
+        """In how many documents each term stands."""
+        return np.diff(self.term_ptr)
+
+    @cached_property
+    def p_collection(self) -> np.ndarray:
+        """General English, θ^GE: the relative frequency of each term in the whole collection."""
+        return self.cf / max(self.n_tokens, 1)
+
+    @property
+    def is_dated(self) -> bool:
+        return bool((self.times != UNDATED).any())
+
+    # -- look-ups ------------------------------------------------------------------------------------------------
+    def term_id(self, term: str) -> int:
+        """The number of a term, or -1."""
+        return self.vocabulary.find(term)
+
+    def term(self, i: int) -> str:
+        return self.vocabulary[i]
+
+    def doc_index(self, docid: str) -> int:
+        """The number of a document; KeyError where there is none of that name."""
+        i = self.docids.find(docid)
+        if i < 0:
+            raise KeyError(docid)
+        return i
+
+    def analyze(self, text: str) -> list[str]:
+        """The terms of a text, analysed as this collection's documents were. Starts the JVM at first use."""
+        from sdretrieval.lucene.analysis import analyze
+
+        return analyze(text, self.analyzer)
+
+    # -- matrices ------------------------------------------------------------------------------------------------
+    @cached_property
+    def by_doc(self) -> csr_matrix:
+        """Counts, documents x terms, over the memory-mapped arrays."""
+        return _csr(self.doc_counts, self.doc_terms, self.doc_ptr, (self.n_docs, self.n_terms))
+
+    @cached_property
+    def by_term(self) -> csr_matrix:
+        """Counts, terms x documents, over the memory-mapped arrays."""
+        return _csr(self.term_counts, self.term_docs, self.term_ptr, (self.n_terms, self.n_docs))
+
+    def __repr__(self) -> str:
+        return f"<Snapshot {self.name or 'in memory'}: {self.n_docs} documents, {self.n_terms} terms>"
+
+    # -- without an index ----------------------------------------------------------------------------------------
+    @classmethod
+    def from_counts(
+        cls,
+        counts: Any,
+        vocabulary: Sequence[str],
+        docids: Sequence[str] | None = None,
+        times: Iterable[int] | None = None,
+        *,
+        analyzer: AnalyzerSpec | None = None,
+        name: str = "",
+    ) -> Snapshot:
+        """A snapshot in memory from a matrix of counts, documents x terms. Terms nobody uses are dropped."""
+        from scipy.sparse import csr_matrix
+
+        matrix = csr_matrix(counts).astype(np.int32)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        if matrix.shape[1] != len(vocabulary):
+            raise ValueError(f"{matrix.shape[1]} columns but {len(vocabulary)} words")
+        # The index's order: terms by their bytes.
+        used = np.asarray(matrix.sum(axis=0)).ravel() > 0
+        order = [i for i in sorted(range(len(vocabulary)), key=lambda i: vocabulary[i].encode()) if used[i]]
+        matrix = matrix[:, order].tocsr()
+        matrix.sort_indices()
+        columns = matrix.tocsc()
+        n_docs = matrix.shape[0]
+        names = PackedStrings.pack(docids if docids is not None else [f"d{i}" for i in range(n_docs)])
+        terms = PackedStrings.pack([vocabulary[i] for i in order], is_sorted=True)
+        arrays = {
+            "doc_ptr": matrix.indptr.astype(np.int64), "doc_terms": matrix.indices.astype(np.int32),
+            "doc_counts": matrix.data,
+            "term_ptr": columns.indptr.astype(np.int64), "term_docs": columns.indices.astype(np.int32),
+            "term_counts": columns.data,
+            "cf": np.asarray(matrix.sum(axis=0, dtype=np.int64)).ravel(),
+            "doc_lengths": np.asarray(matrix.sum(axis=1, dtype=np.int64)).ravel(),
+            "times": np.full(n_docs, UNDATED) if times is None else np.asarray(list(times), dtype=np.int64),
+            "term_text": terms._data, "term_text_ptr": terms._ptr,
+            "docid_text": names._data, "docid_text_ptr": names._ptr, "docid_order": names._order,
+        }  # fmt: skip
+        return cls(arrays, analyzer=analyzer, name=name)  # type: ignore[arg-type]
+
+
+def _csr(data: np.ndarray, indices: np.ndarray, ptr: np.ndarray, shape: tuple[int, int]) -> csr_matrix:
+    from scipy.sparse import csr_matrix
+
+    # With both index arrays of one type SciPy takes them as they are instead of copying the large one.
+    if len(indices) < np.iinfo(np.int32).max:
+        ptr = ptr.astype(np.int32)
+    return csr_matrix((data, indices, ptr), shape=shape, copy=False)
+
+
+# -- on disk -----------------------------------------------------------------------------------------------------
+
+
+def snapshot_folder(index: str | os.PathLike[str]) -> Path:
+    """Where the snapshots of an index are kept: beside it, or below ``SDRETRIEVAL_SNAPSHOTS`` where that is set."""
+    index = Path(index).resolve()
+    elsewhere = os.environ.get("SDRETRIEVAL_SNAPSHOTS")
+    if elsewhere:
+        return Path(elsewhere) / (index.name + "-" + fingerprint_of_path(index))
+    return index.with_name(index.name + ".snapshot")
+
+
+def fingerprint_of_path(path: Path) -> str:
+    import hashlib
+
+    return hashlib.sha256(str(path).encode()).hexdigest()[:12]
+
+
+def open_snapshot(index: str | os.PathLike[str], *, rebuild: bool = False, date_field: str | None = None) -> Snapshot:
+    """The snapshot of a Lucene index, built first where there is none or only a stale or damaged one.
+
+    ``date_field`` names a stored field, or a member of the stored raw JSON, that holds the date of a document in an
+    index made by another tool (default ``date``); indexes made by ``sdretrieval index`` carry their times themselves.
+    """
+    index = Path(index)
+    analyzer, wanted_field = analyzer_of(index), _date_field(index, date_field)
+    mark = fingerprint(index, f"format {FORMAT}", f"date {wanted_field}")
+    folder = snapshot_folder(index) / mark
+    if rebuild or _problem(folder, mark) is not None:
+        _build(index, folder, mark, wanted_field)
+    problem = _problem(folder, mark)
+    if problem is not None:
+        raise IndexProblem(
+            f"the snapshot of {index} is still damaged after rebuilding: {problem}",
+            remedy=f"Check the disk, and delete {folder}.",
+        )
+    arrays = {name: _map(folder / f"{name}.bin", dtype) for name, dtype in ARRAYS.items()}
+    return Snapshot(arrays, analyzer=analyzer, name=index.name, fingerprint=mark, index=index)
+
+
+def snapshot_state(index: str | os.PathLike[str], *, date_field: str | None = None) -> str:
+    """``fresh``, ``absent``, ``stale``, or what is wrong with it: for ``sdretrieval doctor``."""
+    index = Path(index)
+    mark = fingerprint(index, f"format {FORMAT}", f"date {_date_field(index, date_field)}")
+    parent = snapshot_folder(index)
+    problem = _problem(parent / mark, mark)
+    if problem is None:
+        return "fresh"
+    if (parent / mark).exists():
+        return problem
+    return "stale" if parent.is_dir() and any(parent.iterdir()) else "absent"
+
+
+def _date_field(index: Path, asked: str | None) -> str:
+    if asked is not None:
+        return asked
+    return "" if read_notes(index) else "date"
+
+
+def _problem(folder: Path, mark: str) -> str | None:
+    """What is wrong with a snapshot on disk; None when it is whole."""
+    try:
+        notes = json.loads((folder / "snapshot.json").read_text())
+        sizes = notes["sizes"]
+        if notes["fingerprint"] != mark:
+            return "made from another state of the index"
+        for name in ARRAYS:
+            size = (folder / f"{name}.bin").stat().st_size
+            if size != sizes[name]:
+                return f"{name}.bin has {size} bytes instead of {sizes[name]}"
+    except FileNotFoundError as error:
+        return f"{Path(error.filename).name} is missing"
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return f"snapshot.json is damaged ({error})"
+    return None
+
+
+def _map(path: Path, dtype: str) -> np.ndarray:
+    if path.stat().st_size == 0:  # an empty file cannot be mapped
+        return np.zeros(0, dtype=dtype)
+    return np.memmap(path, dtype=dtype, mode="r")
+
+
+def _build(index: Path, folder: Path, mark: str, date_field: str) -> None:
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(prefix=".building-", dir=folder.parent))
+    except OSError as error:
+        raise IndexProblem(
+            f"the snapshot of {index} cannot be written: {error}",
+            remedy="Make the folder writable, or set SDRETRIEVAL_SNAPSHOTS to a folder that is.",
+        ) from error
+    try:
+        export_index(index, aside, date_field=date_field)
+        unparsed = _parse_dates(aside) if date_field else 0
+        _finish(aside)
+        sizes = {name: (aside / f"{name}.bin").stat().st_size for name in ARRAYS}
+        notes = {"format": FORMAT, "fingerprint": mark, "sizes": sizes, "unparsed_dates": unparsed}
+        (aside / "snapshot.json").write_text(json.dumps(notes, indent=1))
+        _put_in_place(aside, folder, mark)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _put_in_place(aside: Path, folder: Path, mark: str) -> None:
+    """Rename a finished build; whoever comes second finds a whole one there and discards their own."""
+    for _ in range(3):
+        try:
+            os.rename(aside, folder)
+            break
+        except OSError:
+            if _problem(folder, mark) is None:
+                break
+            shutil.rmtree(folder, ignore_errors=True)  # a damaged one
+    for other in folder.parent.iterdir():  # snapshots of earlier states; open maps of them stay valid
+        if other.name != folder.name and not other.name.startswith("."):
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def _parse_dates(aside: Path) -> int:
+    """Dates as text, from an index of another tool, to times; how many could not be read."""
+    from sdretrieval.times import parse_time
+
+    times = np.fromfile(aside / "times.bin", dtype="<i8")
+    text = PackedStrings(_map(aside / "date_text.bin", "<u1"), _map(aside / "date_text_ptr.bin", "<i8"))
+    unparsed = 0
+    for i, value in enumerate(text):
+        if not value:
+            continue
+        try:
+            times[i] = parse_time(value)
+        except ValueError:
+            unparsed += 1
+    times.tofile(aside / "times.bin")
+    for name in ("date_text", "date_text_ptr"):
+        (aside / f"{name}.bin").unlink()
+    return unparsed
+
+
+def _finish(aside: Path) -> None:
+    """Add what the exporter leaves to us: the documents x terms direction and the order of the docids."""
+    from sdretrieval.kernels import transpose
+
+    def load(name: str) -> np.ndarray:
+        return _map(aside / f"{name}.bin", ARRAYS[name])
+
+    def create(name: str, size: int) -> np.ndarray:
+        path = aside / f"{name}.bin"
+        if size == 0:
+            path.touch()
+            return np.zeros(0, dtype=ARRAYS[name])
+        return np.memmap(path, dtype=ARRAYS[name], mode="w+", shape=(size,))
+
+    term_ptr, term_docs, term_counts = load("term_ptr"), load("term_docs"), load("term_counts")
+    n_docs = len(load("doc_lengths"))
+    doc_ptr = create("doc_ptr", n_docs + 1)
+    doc_terms, doc_counts = create("doc_terms", len(term_docs)), create("doc_counts", len(term_docs))
+    transpose(term_ptr, term_docs, term_counts, doc_ptr, doc_terms, doc_counts)
+    order = byte_order(np.asarray(load("docid_text")), np.asarray(load("docid_text_ptr")))
+    order.astype("<i4").tofile(aside / "docid_order.bin")

@@ -1,0 +1,82 @@
+"""Many strings in two memory-mapped arrays: their UTF-8 bytes in a row, and where each one ends."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from typing import overload
+
+import numpy as np
+
+
+class PackedStrings(Sequence[str]):
+    """An immutable list of strings that costs nothing to open and decodes only what is asked for.
+
+    ``order`` lists the positions in byte order, for look-ups by bisection; None when the strings lie sorted.
+    """
+
+    def __init__(self, data: np.ndarray, ptr: np.ndarray, order: np.ndarray | None = None) -> None:
+        self._data, self._ptr, self._order = data, ptr, order
+        self._positions: dict[str, int] | None = None
+
+    @classmethod
+    def pack(cls, strings: Iterable[str], *, is_sorted: bool = False) -> PackedStrings:
+        encoded = [s.encode() for s in strings]
+        ptr = np.zeros(len(encoded) + 1, dtype=np.int64)
+        np.cumsum([len(e) for e in encoded], out=ptr[1:])
+        data = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        order = None if is_sorted else byte_order(data, ptr)
+        return cls(data, ptr, order)
+
+    def __len__(self) -> int:
+        return len(self._ptr) - 1
+
+    def encoded(self, i: int) -> bytes:
+        return self._data[self._ptr[i] : self._ptr[i + 1]].tobytes()
+
+    @overload
+    def __getitem__(self, i: int) -> str: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[str]: ...
+    def __getitem__(self, i):
+        if isinstance(i, slice):
+            return [self[k] for k in range(*i.indices(len(self)))]
+        if not -len(self) <= i < len(self):
+            raise IndexError(i)
+        return self.encoded(i + len(self) if i < 0 else i).decode()
+
+    def __iter__(self) -> Iterator[str]:
+        # One read of the bytes instead of one per string.
+        data, ends = self._data.tobytes(), self._ptr.tolist()
+        return (data[a:b].decode() for a, b in zip(ends, ends[1:], strict=False))
+
+    def take(self, positions: Iterable[int]) -> list[str]:
+        """The strings at these positions."""
+        data, ptr = self._data, self._ptr
+        positions = np.asarray(positions, dtype=np.int64)
+        return [data[a:b].tobytes().decode() for a, b in zip(ptr[positions], ptr[positions + 1], strict=True)]
+
+    def find(self, string: str) -> int:
+        """The position of a string, or -1: by bisection, so that one look-up opens no large table."""
+        if self._positions is not None:
+            return self._positions.get(string, -1)
+        wanted = string.encode("utf-8", "surrogatepass")
+        order = self._order
+        key = self.encoded if order is None else lambda rank: self.encoded(order[rank])
+        rank = bisect_left(range(len(self)), wanted, key=key)
+        if rank < len(self) and key(rank) == wanted:
+            return rank if order is None else int(order[rank])
+        return -1
+
+    def find_many(self, strings: Sequence[str]) -> np.ndarray:
+        """Positions of many strings, -1 where absent; builds a table once when that is the cheaper way."""
+        if self._positions is None and len(strings) * 32 > len(self):
+            self._positions = {s: i for i, s in enumerate(self)}
+        return np.fromiter((self.find(s) for s in strings), dtype=np.int64, count=len(strings))
+
+
+def byte_order(data: np.ndarray, ptr: np.ndarray) -> np.ndarray:
+    """Positions of packed strings in the order of their bytes."""
+    raw, ends = data.tobytes(), ptr.tolist()
+    encoded = [raw[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+    return np.array(sorted(range(len(encoded)), key=encoded.__getitem__), dtype=np.int32)
