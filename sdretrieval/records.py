@@ -1,6 +1,7 @@
 """Topics, runs and judgments: small records that every part of the package shares.
 
-:func:`rank_order` is the only place that decides how equal scores are ordered, and it decides as trec_eval does.
+:func:`rank_order` is the only place that decides how equal scores are ordered, and it decides as trec_eval
+does.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from sdretrieval.errors import ParameterError
 def rank_order(docids: Sequence[str], scores: ArrayLike, depth: int | None = None) -> NDArray[np.int64]:
     """Positions of the documents from rank 1 down; with ``depth``, of the first ``depth`` only.
 
-    The rule is trec_eval's: score down, and among equal scores docid *down* (``strcmp`` on UTF-8, which is the
-    order of code points). trec_eval holds scores in single precision, so scores that differ only beyond float32
-    are equal: 1.0 and 1.0 + 1e-9 are a tie. A program that compares them as doubles evaluates another list.
+    The rule is trec_eval's: score down, and among equal scores docid *down* (``strcmp`` on UTF-8, which is
+    the order of code points). trec_eval holds scores in single precision, so scores that differ only beyond
+    float32 are equal: 1.0 and 1.0 + 1e-9 are a tie. A program that compares doubles evaluates another list.
 
     >>> rank_order(["a", "b", "c"], [1.0, 1.0, 2.0]).tolist()
     [2, 1, 0]
@@ -64,7 +65,7 @@ def rank_order(docids: Sequence[str], scores: ArrayLike, depth: int | None = Non
 
 @dataclass(frozen=True)
 class Topic:
-    """A query: its id, its text, its time in ms (``None`` where it has none), and the fields of its source."""
+    """A query: its id, text, time in ms (``None`` where it has none), and all the fields of its source."""
 
     qid: str
     text: str
@@ -109,7 +110,7 @@ class Ranking:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        best = ", ".join(f"{docid} {score:.4g}" for docid, score in zip(self.docids[:3], self.scores, strict=False))
+        best = ", ".join(f"{self.docids[i]} {self.scores[i]:.4g}" for i in range(min(3, len(self))))
         return f"Ranking({len(self)} documents: {best}{', …' if len(self) > 3 else ''})"
 
     def top(self, depth: int) -> Ranking:

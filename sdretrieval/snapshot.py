@@ -25,6 +25,7 @@ import numpy as np
 from sdretrieval.errors import IndexProblem
 from sdretrieval.lucene.analysis import AnalyzerSpec, analyzer_of, read_notes
 from sdretrieval.lucene.export import export_index, fingerprint
+from sdretrieval.statistics import Statistics
 from sdretrieval.strings import PackedStrings, byte_order
 
 if TYPE_CHECKING:
@@ -92,6 +93,17 @@ class Snapshot:
     def p_collection(self) -> np.ndarray:
         """General English, θ^GE: the relative frequency of each term in the whole collection."""
         return self.cf / max(self.n_tokens, 1)
+
+    @cached_property
+    def statistics(self) -> Statistics:
+        return Statistics.of(self)
+
+    @cached_property
+    def docid_rank(self) -> np.ndarray:
+        """The place of each document among all docids in byte order: ties between scores are decided by it."""
+        rank = np.empty(self.n_docs, dtype=np.int64)
+        rank[self.docids.order] = np.arange(self.n_docs)
+        return rank
 
     @property
     def is_dated(self) -> bool:

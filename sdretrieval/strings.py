@@ -28,6 +28,11 @@ class PackedStrings(Sequence[str]):
         order = None if is_sorted else byte_order(data, ptr)
         return cls(data, ptr, order)
 
+    @property
+    def order(self) -> np.ndarray:
+        """Positions in the order of the strings' bytes."""
+        return np.arange(len(self)) if self._order is None else self._order
+
     def __len__(self) -> int:
         return len(self._ptr) - 1
 

@@ -2,23 +2,24 @@
 
 One parser serves document dates, query times and command-line options. What it accepts, and how it decides:
 
-=====================================  ==========================================================================
+=====================================  =====================================================================
 ``2011-02-08T12:30:27.183Z``           ISO 8601, extended or basic; without a zone it is UTC
-``2011-02-08``, ``2011-02``, ``2011``  ISO 8601 day, month, year (text): their first millisecond
+``2011-02-08``, ``2011-02``, ``2011``  ISO 8601 day, month, year (as text): their first millisecond
 ``20110208``, ``20110208123027``       eight or fourteen digits: a day, or a day and time of day
-``1297168227``, ``1297168227183``      any other number: the epoch, in seconds below 1e11, else in milliseconds
-``Tue, 08 Feb 2011 12:30:27 +0000``    RFC 2822; zone names it does not define count as UTC, as it says (4.3)
+``1297168227``, ``1297168227183``      any other number: the epoch, in seconds below 1e11, else in ms
+``Tue, 08 Feb 2011 12:30:27 +0000``    RFC 2822; zone names it does not define count as UTC (its 4.3)
 ``Tue Feb 08 12:30:27 +0000 2011``     Twitter's form, in TREC Microblog topics
-=====================================  ==========================================================================
+=====================================  =====================================================================
 
 1e11 is the year 5138 in seconds and March 1973 in milliseconds: only milliseconds from 1966-10 to 1973-03 are
-out of reach of the rule, and ``pattern="epoch_ms"`` (or ``"epoch_s"``) says which it is. Six-digit text is refused
-(a month? ``yymmdd``? seconds?). Anything else takes a ``strptime`` pattern.
+out of reach of the rule, and ``pattern="epoch_ms"`` (or ``"epoch_s"``) says which it is. Six-digit text is
+refused (a month? ``yymmdd``? seconds?). Anything else takes a ``strptime`` pattern.
 """
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from math import isfinite
@@ -59,8 +60,8 @@ _ACCEPTED = (
 def parse_time(value: str | float | date, pattern: str | None = None) -> int:
     """Milliseconds since 1970 UTC, from any of the forms in this module's table.
 
-    ``pattern`` is a ``strptime`` pattern, or ``"epoch_s"`` or ``"epoch_ms"`` for numbers; then nothing else is
-    tried. Raises ``ValueError`` naming the value and what would have been accepted.
+    ``pattern`` is a ``strptime`` pattern, or ``"epoch_s"`` or ``"epoch_ms"`` for numbers; then nothing else
+    is tried. Raises ``ValueError`` naming the value and what would have been accepted.
 
     >>> parse_time("2011-02-08T12:30:27.183Z")
     1297168227183
@@ -100,14 +101,14 @@ def _parse(value: object) -> int:
         return _milliseconds(datetime(value.year, value.month, value.day))
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise ValueError(f"a {type(value).__name__}, text or a number was expected")
-    if isinstance(value, Integral):
-        digits = str(int(value)) if abs(int(value)) < 10**14 else ""
-        if len(digits) in (8, 14):  # a JSON number may well be a day, but 86400000 is not
-            try:
-                return _compact(digits)
-            except ValueError:
-                pass
-    return _epoch(value)
+    if not isinstance(value, Integral):
+        return _epoch(float(value))
+    number = int(value)
+    digits = str(number) if 0 < number < 10**14 else ""
+    if len(digits) in (8, 14):
+        with suppress(ValueError):  # a JSON number may well be a day; where it is none, it is the epoch
+            return _compact(digits)
+    return _epoch(number)
 
 
 def _parse_text(text: str) -> int:
@@ -119,7 +120,7 @@ def _parse_text(text: str) -> int:
         if len(text) in (8, 14):
             return _compact(text)
     if _NUMBER.fullmatch(text):
-        return _epoch(float(text) if "." in text else int(text))
+        return _epoch(_number(text))
     if month := _MONTH.fullmatch(text):
         return _milliseconds(datetime(int(month[1]), int(month[2]), 1))
     if twitter := _TWITTER.fullmatch(text):
@@ -132,32 +133,33 @@ def _parse_text(text: str) -> int:
 
 
 def _compact(digits: str) -> int:
-    year, month, day = int(digits[:4]), int(digits[4:6]), int(digits[6:8])
-    clock = [int(digits[i : i + 2]) for i in range(8, len(digits), 2)]
-    return _milliseconds(datetime(year, month, day, *clock))
+    digits = digits.ljust(14, "0")
+    month, day, hour, minute, second = (int(digits[i : i + 2]) for i in range(4, 14, 2))
+    return _milliseconds(datetime(int(digits[:4]), month, day, hour, minute, second))
 
 
-def _epoch(value: Real | float, unit: int | None = None) -> int:
+def _epoch(value: int | float, unit: int | None = None) -> int:
     """``unit``: milliseconds in one step of ``value``; by magnitude where it is not told."""
-    if not isinstance(value, Integral) and not isfinite(float(value)):
+    if isinstance(value, float) and not isfinite(value):
         raise ValueError("not a finite number")
     if unit is None:
         unit = 1000 if abs(value) < _SECONDS_BELOW else 1
-    ms = int(value) * unit if isinstance(value, Integral) else round(float(value) * unit)
-    return _within_years(ms)
+    return _within_years(value * unit if isinstance(value, int) else round(value * unit))
+
+
+def _number(text: str) -> int | float:
+    return float(text) if "." in text else int(text)
 
 
 def _parse_with(value: object, pattern: str) -> int:
     if isinstance(value, bool) or not isinstance(value, str | Real):
         raise ValueError(f"a {type(value).__name__}, text or a number was expected")
-    if pattern in EPOCH_PATTERNS:
-        number = value.strip() if isinstance(value, str) else value
-        if isinstance(number, str):
-            if not _NUMBER.fullmatch(number):
-                raise ValueError("not a number")
-            number = float(number) if "." in number else int(number)
-        return _epoch(number, EPOCH_PATTERNS[pattern])
-    return _milliseconds(datetime.strptime(str(value).strip(), pattern))
+    text = str(value).strip()
+    if pattern not in EPOCH_PATTERNS:
+        return _milliseconds(datetime.strptime(text, pattern))
+    if not _NUMBER.fullmatch(text):
+        raise ValueError("not a number")
+    return _epoch(_number(text), EPOCH_PATTERNS[pattern])
 
 
 def _milliseconds(moment: datetime) -> int:

@@ -36,9 +36,10 @@ from sdretrieval.evaluate.significance import (
 from sdretrieval.evaluate.time_slices import (
     PERIODS,
     TimeSlice,
+    choose_period,
     evaluate_by_query_time,
     evaluate_by_relevant_time,
-    read_times,
+    read_document_times,
 )
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "RecallPrecision",
     "TestResult",
     "TimeSlice",
+    "choose_period",
     "compare",
     "compare_values",
     "correct",
@@ -61,6 +63,6 @@ __all__ = [
     "evaluate_by_relevant_time",
     "natural_order",
     "parse_measures",
-    "read_times",
+    "read_document_times",
     "recall_precision",
 ]

@@ -16,6 +16,7 @@ Which topics count, as in trec_eval:
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -142,7 +143,9 @@ class Evaluation:
             how = "counted as zero" if self.complete else "not counted (--complete counts them as zero)"
             notes.append(f"judged {_topics(self.missing_topics)} without results: {how}")
         if self.irrelevant_topics:
-            notes.append(f"{_topics(self.irrelevant_topics)} judged without any relevant document: counted as zero")
+            notes.append(
+                f"{_topics(self.irrelevant_topics)} judged without any relevant document: counted as zero"
+            )
         return notes
 
 
@@ -190,7 +193,9 @@ class Evaluator:
             self._trec_eval = trec_eval.evaluator(mine, self._judgments) if mine else None
             self._other = ir_measures.evaluator(rest, self._judgments) if rest else None
         except ValueError as error:
-            raise ParameterError(str(error), remedy="Install the package named, or drop the measure.") from None
+            raise ParameterError(
+                str(error), remedy="Install the package named, or drop the measure."
+            ) from None
 
     def evaluate(self, run: RunLike, name: str | None = None) -> Evaluation:
         """The measures of one run. Any number of runs may follow each other; nothing is kept of them."""
@@ -251,7 +256,15 @@ def _scores(run: RunLike, qid: str) -> dict[str, float]:
     if isinstance(run, Run):
         ranking = run[qid]
         return dict(zip(ranking.docids, ranking.scores.tolist(), strict=True))
-    return {docid: float(score) for docid, score in run[qid].items()}
+    scores = run[qid]
+    # pytrec_eval takes Python's own numbers only; copying 1000 of them per topic would cost as much as evaluating.
+    if type(scores) is not dict or not {*map(type, scores.values())} <= {float, int}:
+        scores = {docid: float(score) for docid, score in scores.items()}
+    if math.isnan(sum(scores.values())):
+        for docid, score in scores.items():
+            if math.isnan(score):
+                raise ParameterError(f"topic {qid!r}: the score of {docid!r} is not a number")
+    return scores
 
 
 def _ranks(run: RunLike, qid: str) -> dict[str, float]:

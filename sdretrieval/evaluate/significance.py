@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sdretrieval.errors import ParameterError
 from sdretrieval.evaluate.measures import Evaluation
@@ -44,7 +45,7 @@ class TestResult:
     n: int  # differences that took part
 
 
-def differences(a: Sequence[float], b: Sequence[float]) -> np.ndarray:
+def differences(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     """a - b, freed of rounding noise."""
     x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if x.shape != y.shape or x.ndim != 1:

@@ -88,6 +88,20 @@ class TimeSlice:
         return len(self.evaluation.topics)
 
 
+def choose_period(times: Iterable[int], most: int = 24) -> str | None:
+    """The finest period that deals the times into 2 to ``most`` parts of three on average; None where none does.
+
+    >>> choose_period(range(0, 90 * 86_400_000, 10 * 86_400_000))
+    'month'
+    """
+    known = [_moment(ms) for ms in times if ms != UNDATED]
+    for name in reversed(PERIODS):
+        parts = len({PERIODS[name](t) for t in known})
+        if 2 <= parts <= min(most, len(known) // 3):
+            return name
+    return None
+
+
 def _in_order(labels: Iterable[str]) -> list[str]:
     return sorted(labels, key=lambda label: (label == NO_TIME, label))
 
@@ -171,23 +185,25 @@ def _name(run: RunLike, name: str | None) -> str:
     return name if name is not None else getattr(run, "tag", "")
 
 
-def read_times(path: str | PathLike[str]) -> dict[str, int]:
-    """``id<TAB>time`` lines (topics or documents) to milliseconds; any form of time that ``parse_time`` knows."""
+def read_document_times(path: str | PathLike[str]) -> dict[str, int]:
+    """``docid<TAB>time`` lines to milliseconds; any form of time that ``parse_time`` knows."""
     times: dict[str, int] = {}
     for number, line in numbered_lines(path):
-        if not line.strip() or line.startswith("#"):
+        if not line.strip():
             continue
         fields = line.split("\t") if "\t" in line else line.split(None, 1)
         if len(fields) != 2 or not fields[0].strip():
             raise InputError(
-                f"expected an id, a tab and a time, got {line!r}",
+                f"expected a docid, a tab and a time, got {line!r}",
                 file=path,
                 line=number,
-                remedy="Write for example `51\t1990-03-01T12:00:00Z`.",
+                remedy="Write for example `FT911-3\t1990-03-01T12:00:00Z`.",
             )
         key = fields[0].strip()
         if key in times:
-            raise InputError(f"id {key!r} appears twice", file=path, line=number, remedy="Keep one time per id.")
+            raise InputError(
+                f"docid {key!r} appears twice", file=path, line=number, remedy="Keep one of them."
+            )
         try:
             times[key] = parse_time(fields[1].strip())
         except ValueError as error:

@@ -1,0 +1,136 @@
+"""What a ranking model is: a first pass, and perhaps a second one learnt from feedback documents.
+
+A model never touches postings. It turns a query into a :class:`Plan` (words with weights, and how counts become
+evidence); engine.py scores plans. To add a model, write a frozen dataclass of :func:`~sdretrieval.ranking.parameters`
+fields, give it a ``name``, and define ``first`` (and ``expand`` where it learns from feedback); register it with
+:func:`register` or through the entry-point group ``sdretrieval.rankers``. tests/contract runs the battery that
+every model must pass; third parties call :func:`sdretrieval.ranking.contract.check_ranker`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sdretrieval.errors import ParameterError
+from sdretrieval.ranking import parameters
+from sdretrieval.ranking.feedback import Feedback
+from sdretrieval.ranking.query import Query
+from sdretrieval.ranking.term_model import TermModel
+from sdretrieval.ranking.weighting import Weighting
+from sdretrieval.statistics import Statistics
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """score(D) = Σ_w a_w log θ^D_w (language models), or Σ_w a_w φ (BM25 and the like).
+
+    ``with_constant``: keep the part that is the same for every document, so that the score is the whole equation.
+    """
+
+    model: TermModel
+    weighting: Weighting
+    with_constant: bool = False
+
+    def __post_init__(self) -> None:
+        if self.model.background and not self.weighting.is_language_model:
+            raise ParameterError("only a language model has a background")
+
+    def constant(self, statistics: Statistics) -> float:
+        """Σ_w a_w log p_w: what a language model's score has whatever the document."""
+        if not self.with_constant or not self.weighting.is_language_model:
+            return 0.0
+        sparse = float(self.model.weights @ statistics.log_p[self.model.terms])
+        return sparse + self.model.background * statistics.entropy_sum if self.model.background else sparse
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """The second pass of a feedback model, with what is worth knowing about how it came about."""
+
+    plan: Plan
+    weights: np.ndarray  # of the feedback documents, summing to one
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranker:
+    """Base of every ranking model. Instances are immutable; ``with_(fb_docs=20)`` makes a changed copy."""
+
+    name: ClassVar[str] = ""
+    description: ClassVar[str] = ""
+    uses_feedback: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        parameters.check(self)
+
+    def first(self, query: Query, statistics: Statistics) -> Plan:
+        """The first pass; the only one where the model has no feedback."""
+        raise NotImplementedError
+
+    def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
+        """The second pass, learnt from feedback documents."""
+        raise NotImplementedError
+
+    @property
+    def feedback_depth(self) -> int:
+        """How many documents of the first pass are wanted as feedback."""
+        return getattr(self, "fb_docs", 0) if self.uses_feedback else 0
+
+    def with_(self, **changes: Any) -> Ranker:
+        return replace(self, **changes)
+
+    def settings(self) -> dict[str, Any]:
+        """The parameters by name, for manifests and profiles."""
+        declared = parameters.domains(self)
+        return {name: value for name, value in asdict(self).items() if name in declared}
+
+
+_registry: dict[str, type[Ranker]] = {}
+
+
+def register(model: type[Ranker]) -> type[Ranker]:
+    """Class decorator: make a model known by its name."""
+    _registry[model.name] = model
+    return model
+
+
+def rankers() -> Mapping[str, type[Ranker]]:
+    """Every known model by name: the built-in ones and those of installed packages (``sdretrieval.rankers``)."""
+    import sdretrieval.ranking.models  # noqa: F401 - registers the built-in ones
+
+    _load_entry_points()
+    return _registry
+
+
+def _load_entry_points() -> None:
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group="sdretrieval.rankers"):
+        if point.name not in _registry:
+            model = point.load()
+            if not (isinstance(model, type) and issubclass(model, Ranker)):
+                raise ParameterError(f"the entry point {point.name!r} of sdretrieval.rankers is not a Ranker class")
+            _registry[point.name] = model
+
+
+def make_ranker(
+    name: str, settings: Sequence[str] | Mapping[str, Any] = (), *, profile: str | None = None
+) -> Ranker:
+    """A model by name: a profile's values first, ``settings`` (``["fb_docs=20"]`` or a mapping) over them.
+
+    >>> make_ranker("ql", ["mu=500"]).mu
+    500.0
+    """
+    from sdretrieval.ranking.profiles import profile_settings
+
+    known = rankers()
+    if name not in known:
+        raise ParameterError(f"unknown model {name!r}", remedy=f"One of: {', '.join(known)}.")
+    model = known[name]
+    values = dict(profile_settings(profile, model)) if profile else {}
+    values.update(parameters.parse_settings(model, settings))
+    return model(**values)

@@ -1,0 +1,307 @@
+"""Scores plans over a snapshot: whole collections or given candidates, one pass or two, any number of threads.
+
+Two ways to score the whole collection give the same sums up to rounding:
+
+- *by terms*: walk the postings of the plan's words. For plans of few words.
+- *by documents*: walk every document once for many queries, so that the logarithm of each posting is paid once for
+  all of them. For plans over most of the vocabulary (exact rm and sd).
+
+Which one is taken depends on the plan alone, never on threads or on the other queries: results are reproducible to
+the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
+
+from sdretrieval import kernels
+from sdretrieval.ranking.base import Expansion, Plan, Ranker
+from sdretrieval.ranking.feedback import Feedback, Rows
+from sdretrieval.ranking.query import Query
+from sdretrieval.ranking.weighting import Weighting
+from sdretrieval.records import rank_order
+from sdretrieval.snapshot import Snapshot
+from sdretrieval.statistics import Statistics
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+DENSE_SHARE = 0.25  # a plan that touches more of the postings than this is scored by documents
+BATCH = 32  # queries that share a walk over the documents
+
+
+@dataclass(frozen=True, eq=False)
+class Judgments:
+    """Documents known to be relevant, or not, for one query: feedback that need not be guessed."""
+
+    relevant: np.ndarray
+    nonrelevant: np.ndarray
+
+
+@dataclass(eq=False)
+class Result:
+    """One query's documents (numbers of the snapshot) in rank order, and how the model came to them."""
+
+    query: Query
+    docs: np.ndarray
+    scores: np.ndarray
+    plan: Plan
+    feedback: Feedback | None = None
+    expansion: Expansion | None = None
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+class Engine:
+    """Ranks queries over one snapshot. Cheap to make; holds only per-document vectors."""
+
+    def __init__(self, snapshot: Snapshot, *, threads: int = 1, statistics: Statistics | None = None) -> None:
+        self.snapshot = snapshot
+        self.statistics = statistics or snapshot.statistics
+        self.threads = max(1, threads)
+        self._lengths = np.asarray(snapshot.doc_lengths, dtype=np.float64)
+        # Per weighting: the factors B_D of every document, and the static score of general English.
+        self._doc_factors = lru_cache(maxsize=8)(self._compute_doc_factors)
+        self._background = lru_cache(maxsize=8)(self._compute_background)
+
+    # -- the two passes ------------------------------------------------------------------------------------------
+    def rank(
+        self,
+        ranker: Ranker,
+        queries: Sequence[Query],
+        *,
+        hits: int = 1000,
+        candidates: Mapping[str, np.ndarray] | None = None,
+        judged: Mapping[str, Judgments] | None = None,
+        prune: int | None = None,
+        adjust: Callable[[Result, np.ndarray, np.ndarray], np.ndarray] | None = None,
+    ) -> Iterator[Result]:
+        """Results in the order of the queries.
+
+        ``candidates``: rank only these documents (in the order of a given run, whose first ones are the feedback).
+        ``judged``: known relevant and non-relevant documents by query id. ``prune``: keep only so many words of the
+        final plan. ``adjust(result, docs, scores)`` may change the final scores, as a time prior does.
+        """
+        judged = judged or {}
+        for batch in _batches(queries, BATCH):
+            prepared = self._each(
+                lambda query: self._prepare(
+                    ranker, query, None if candidates is None else candidates[query.qid], judged.get(query.qid), prune
+                ),
+                batch,
+            )
+            yield from self._finish(prepared, hits, candidates, adjust)
+
+    def _prepare(
+        self, ranker: Ranker, query: Query, candidates: np.ndarray | None, judgments: Judgments | None, prune: int | None
+    ) -> Result:
+        """First pass, feedback, second plan; the result has no documents yet."""
+        plan = ranker.first(query, self.statistics)
+        result = Result(query, np.zeros(0, dtype=np.int64), np.zeros(0), plan)
+        if ranker.uses_feedback and not query.is_empty:
+            feedback = self.feedback(ranker, query, plan, candidates, judgments)
+            if len(feedback):
+                result.feedback = feedback
+                result.expansion = ranker.expand(query, feedback, self.statistics)
+                result.plan = result.expansion.plan
+        if prune is not None:
+            result.plan, result.notes["pruned"] = pruned(result.plan, prune)
+        return result
+
+    def feedback(
+        self,
+        ranker: Ranker,
+        query: Query,
+        plan: Plan,
+        candidates: np.ndarray | None = None,
+        judgments: Judgments | None = None,
+    ) -> Feedback:
+        """Judged relevant documents where there are any; else the first of the candidates or of the first pass."""
+        nonrelevant = None
+        if judgments is not None and len(judgments.nonrelevant):
+            nonrelevant = Rows.of(self.snapshot, judgments.nonrelevant)
+        if judgments is not None and len(judgments.relevant):
+            docs, is_judged = judgments.relevant, True
+            scores = self.score_docs(plan, docs)
+        else:
+            is_judged = False
+            refused = judgments.nonrelevant if judgments is not None else np.zeros(0, dtype=np.int64)
+            depth = ranker.feedback_depth + len(refused)
+            if candidates is not None:
+                docs = candidates[:depth]
+                scores = self.score_docs(plan, docs)
+            else:
+                docs, scores = self.top(*self.score_all(plan), depth)
+            keep = ~np.isin(docs, refused)
+            docs, scores = docs[keep][: ranker.feedback_depth], scores[keep][: ranker.feedback_depth]
+        return Feedback(docs, scores, Rows.of(self.snapshot, docs), is_judged, nonrelevant)
+
+    def _finish(self, results: list[Result], hits: int, candidates, adjust) -> Iterator[Result]:
+        dense = [] if candidates is not None else [r for r in results if self._is_dense(r.plan)]
+        by_docs = self._score_by_docs([r.plan for r in dense]) if dense else {}
+
+        def complete(result: Result) -> Result:
+            if candidates is not None:
+                docs = candidates[result.query.qid]
+                scores = self.score_docs(result.plan, docs)
+            else:
+                scored = by_docs.get(id(result.plan))
+                docs, scores = scored if scored is not None else self.score_all(result.plan)
+            if adjust is not None:
+                scores = adjust(result, docs, scores)
+            result.docs, result.scores = self.top(docs, scores, hits)
+            return result
+
+        yield from self._each(complete, results)
+
+    # -- scoring -------------------------------------------------------------------------------------------------
+    def score_all(self, plan: Plan) -> tuple[np.ndarray, np.ndarray]:
+        """Documents that have at least one of the plan's words, and their scores."""
+        s = self.snapshot
+        scores, touched = np.zeros(s.n_docs), np.zeros(s.n_docs, dtype=np.uint8)
+        model, weighting = plan.model, plan.weighting
+        A = weighting.term_factors(self.statistics, model.terms)
+        B = self._doc_factors(weighting)
+        kernels.score_by_terms(
+            s.term_ptr, s.term_docs, s.term_counts, model.terms, model.weights, A, B, weighting.kind, scores, touched
+        )
+        docs = np.flatnonzero(touched)
+        return docs, self._complete(plan, docs, scores[docs])
+
+    def score_docs(self, plan: Plan, docs: np.ndarray) -> np.ndarray:
+        """Scores of given documents."""
+        s, model, weighting = self.snapshot, plan.model, plan.weighting
+        weights = model.dense(self.statistics.p) if model.background else _dense(model.terms, model.weights, s.n_terms)
+        terms = np.flatnonzero(weights)
+        A = _dense(terms, weighting.term_factors(self.statistics, terms), s.n_terms)
+        B = self._doc_factors(weighting)[docs]
+        scores = np.zeros(len(docs))
+        kernels.score_candidates(
+            s.doc_ptr, s.doc_terms, s.doc_counts, docs, weights, A, B, weighting.kind, scores
+        )
+        return scores + self._share_part(plan, docs) + plan.constant(self.statistics)
+
+    def _complete(self, plan: Plan, docs: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Add what needs no postings: general English's static score, the background's share, the constant."""
+        if plan.model.background:
+            scores = scores + plan.model.background * self._background(plan.weighting)[docs]
+        return scores + self._share_part(plan, docs) + plan.constant(self.statistics)
+
+    def _share_part(self, plan: Plan, docs: np.ndarray) -> np.ndarray | float:
+        """(Σ a_w) log(1 - λ_D); where it is the same for all documents it is part of the constant."""
+        weighting = plan.weighting
+        if not weighting.is_language_model:
+            return 0.0
+        share = weighting.log_background_share(self._lengths[docs])
+        if not plan.with_constant and len(share) and np.all(share == share[0]):
+            return 0.0
+        return plan.model.mass * share
+
+    def _is_dense(self, plan: Plan) -> bool:
+        df = self.snapshot.df[plan.model.terms].sum()
+        return bool(df > DENSE_SHARE * self.snapshot.n_postings) and len(plan.model) > 16
+
+    def _score_by_docs(self, plans: list[Plan]) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+        """Several plans in one walk over the documents, per weighting."""
+        scored = {}
+        groups: dict[Weighting, list[Plan]] = {}
+        for plan in plans:
+            groups.setdefault(plan.weighting, []).append(plan)
+        s = self.snapshot
+        for weighting, group in groups.items():
+            weights = np.zeros((s.n_terms, len(group)))
+            for column, plan in enumerate(group):
+                weights[plan.model.terms, column] = plan.model.weights
+            active = weights.any(axis=1)
+            terms = np.flatnonzero(active)
+            A = _dense(terms, weighting.term_factors(self.statistics, terms), s.n_terms)
+            B = self._doc_factors(weighting)
+            scores, touched = np.zeros((s.n_docs, len(group))), np.zeros(s.n_docs, dtype=np.uint8)
+
+            def walk(span, weights=weights, active=active, A=A, B=B, kind=weighting.kind, scores=scores, touched=touched):
+                kernels.score_by_docs(
+                    s.doc_ptr, s.doc_terms, s.doc_counts, weights, active, A, B, kind, span[0], span[1], scores, touched
+                )
+
+            self._each(walk, self._spans())
+            for column, plan in enumerate(group):
+                # A document counts as met when it has a word of *this* plan, whatever the other queries have.
+                own = _has_any(self.snapshot, plan.model.terms, touched)
+                docs = np.flatnonzero(own)
+                scored[id(plan)] = docs, self._complete(plan, docs, scores[docs, column])
+        return scored
+
+    def _compute_doc_factors(self, weighting: Weighting) -> np.ndarray:
+        return weighting.doc_factors(self.statistics, self._lengths)
+
+    def _compute_background(self, weighting: Weighting) -> np.ndarray:
+        s, p = self.snapshot, self.statistics.p
+        terms = np.flatnonzero(p)
+        A = _dense(terms, weighting.term_factors(self.statistics, terms), s.n_terms)
+        B, scores = self._doc_factors(weighting), np.zeros(s.n_docs)
+
+        def walk(span):
+            kernels.background_scores(
+                s.doc_ptr, s.doc_terms, s.doc_counts, p, A, B, weighting.kind, span[0], span[1], scores
+            )
+
+        self._each(walk, self._spans())
+        return scores
+
+    # -- order ---------------------------------------------------------------------------------------------------
+    def top(self, docs: np.ndarray, scores: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
+        """The best documents in rank order; ties as records.rank_order decides them."""
+        order = rank_order(self.snapshot.docid_rank[docs], scores, depth)
+        return docs[order], scores[order]
+
+    # -- threads -------------------------------------------------------------------------------------------------
+    def _spans(self) -> list[tuple[int, int]]:
+        edges = np.linspace(0, self.snapshot.n_docs, self.threads + 1).astype(int).tolist()
+        return list(zip(edges, edges[1:], strict=False))
+
+    def _each(self, work: Callable[[T], U], items: Sequence[T]) -> list[U]:
+        if self.threads == 1 or len(items) < 2:
+            return [work(item) for item in items]
+        with ThreadPoolExecutor(self.threads) as pool:
+            return list(pool.map(work, items))
+
+
+def pruned(plan: Plan, n: int) -> tuple[Plan, float]:
+    """A plan cut to its ``n`` words of largest absolute weight, and the share of the weights given up."""
+    model = plan.model
+    if n >= len(model):
+        return plan, 0.0
+    size = np.abs(model.weights)
+    kept = np.sort(np.lexsort((model.terms, -size))[:n])
+    total = float(size.sum())
+    lost = 1.0 - float(size[kept].sum()) / total if total else 0.0
+    smaller = type(model)(model.terms[kept], model.weights[kept], model.background)
+    return Plan(smaller, plan.weighting, plan.with_constant), lost
+
+
+def _dense(terms: np.ndarray, values: np.ndarray, size: int) -> np.ndarray:
+    vector = np.zeros(size)
+    vector[terms] = values
+    return vector
+
+
+def _has_any(snapshot: Snapshot, terms: np.ndarray, touched: np.ndarray) -> np.ndarray:
+    """Documents that have any of the terms; walks postings only until every touched document is accounted for."""
+    own = np.zeros(snapshot.n_docs, dtype=bool)
+    left = int(touched.sum())
+    for term in terms[np.argsort(-snapshot.df[terms])]:
+        docs = snapshot.term_docs[snapshot.term_ptr[term] : snapshot.term_ptr[term + 1]]
+        own[docs] = True
+        left_now = left - int(own.sum())
+        if left_now == 0:
+            break
+    return own
+
+
+def _batches(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:
+    return (items[i : i + size] for i in range(0, len(items), size))

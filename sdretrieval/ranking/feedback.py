@@ -1,0 +1,115 @@
+"""Feedback: the documents a model learns from, with everything it may know about them."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+
+from sdretrieval import kernels
+from sdretrieval.ranking.weighting import Dirichlet, JelinekMercer
+from sdretrieval.snapshot import Snapshot
+from sdretrieval.statistics import Statistics
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The term counts of a few documents, one sparse row each."""
+
+    ptr: np.ndarray
+    terms: np.ndarray
+    counts: np.ndarray
+    lengths: np.ndarray
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, docs: np.ndarray) -> Rows:
+        starts, stops = snapshot.doc_ptr[docs], snapshot.doc_ptr[docs + 1]
+        ptr = np.zeros(len(docs) + 1, dtype=np.int64)
+        np.cumsum(stops - starts, out=ptr[1:])
+        spans = list(zip(starts.tolist(), stops.tolist(), strict=True))
+        empty = np.zeros(0, dtype=np.int32)
+        terms = np.concatenate([snapshot.doc_terms[a:b] for a, b in spans]) if spans else empty
+        counts = np.concatenate([snapshot.doc_counts[a:b] for a, b in spans]) if spans else empty
+        return cls(ptr, terms, counts, snapshot.doc_lengths[docs].astype(np.float64))
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def mean_counts(self, weights: np.ndarray, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
+        """Σ_i r_i f_i / |D_i|: an arithmetic mean of the documents' own distributions, as (terms, values)."""
+        factors = 1.0 / np.maximum(self.lengths, 1.0)
+        return self._sum(weights, factors, np.zeros(1), False, n_terms)
+
+    def mean_log_ratios(
+        self, weights: np.ndarray, smoothing: JelinekMercer | Dirichlet, statistics: Statistics
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Σ_i r_i log(θ^i_w / ((1-λ_i) p_w)): the exponent of (3.33), nonzero only for words of the documents."""
+        factors = smoothing.doc_factors(statistics, self.lengths)
+        A = np.zeros(len(statistics.cf))
+        A[self.terms] = smoothing.term_factors(statistics, self.terms)
+        return self._sum(weights, factors, A, True, len(statistics.cf))
+
+    def scores(
+        self, dense_weights: np.ndarray, smoothing: JelinekMercer | Dirichlet, statistics: Statistics
+    ) -> np.ndarray:
+        """Σ_{w in D} a_w φ for each row, with a_w over the whole vocabulary."""
+        A = np.zeros(len(statistics.cf))
+        A[self.terms] = smoothing.term_factors(statistics, self.terms)
+        factors = smoothing.doc_factors(statistics, self.lengths)
+        out = np.zeros(len(self))
+        everything = np.arange(len(self))
+        kernels.score_candidates(
+            self.ptr, self.terms, self.counts, everything, dense_weights, A, factors, smoothing.kind, out
+        )
+        return out
+
+    def _sum(self, weights, factors, A, use_log: bool, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
+        scratch = _scratch(n_terms)
+        order = np.empty(len(self.terms), dtype=np.int64)
+        weights = np.ascontiguousarray(weights, dtype=np.float64)
+        met = kernels.sum_rows(self.ptr, self.terms, self.counts, weights, factors, A, use_log, scratch, order)
+        terms = np.unique(order[:met])  # a sum that passes through zero lists its word twice
+        values = scratch[terms]
+        scratch[terms] = 0.0
+        return terms, values
+
+
+_local = threading.local()
+
+
+def _scratch(size: int) -> np.ndarray:
+    """A vector of zeros over the vocabulary, one per thread, given back as zeros."""
+    vector = getattr(_local, "vector", None)
+    if vector is None or len(vector) < size:
+        vector = _local.vector = np.zeros(size)
+    return vector
+
+
+@dataclass(frozen=True, eq=False)
+class Feedback:
+    """Documents in rank order with their first-stage scores; ``judged`` ones are known to be relevant.
+
+    ``nonrelevant`` holds documents judged not relevant; only the smoothed-Dirichlet model learns from them.
+    """
+
+    docs: np.ndarray
+    scores: np.ndarray
+    rows: Rows
+    judged: bool = False
+    nonrelevant: Rows | None = None
+
+    def __len__(self) -> int:
+        return len(self.docs)
+
+
+def softmax(exponents: np.ndarray) -> np.ndarray:
+    """exp(x_i) / Σ_k exp(x_k), without overflow."""
+    if len(exponents) == 0:
+        return exponents
+    e = np.exp(exponents - exponents.max())
+    return e / e.sum()
+
+
+def uniform(n: int) -> np.ndarray:
+    return np.full(n, 1.0 / n) if n else np.zeros(0)

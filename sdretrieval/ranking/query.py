@@ -1,0 +1,68 @@
+"""A query in the words of a collection."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sdretrieval.ranking.term_model import TermModel
+from sdretrieval.records import Topic
+from sdretrieval.snapshot import Snapshot
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """Known terms with their counts f^Q; words the collection has never seen are only listed.
+
+    A word outside the vocabulary has probability zero in every document and in general English: it cannot tell
+    documents apart, so |Q| counts the known words.
+    """
+
+    qid: str
+    text: str
+    terms: np.ndarray  # ascending, unique
+    counts: np.ndarray
+    unknown: tuple[str, ...] = ()
+    time: int | None = None
+
+    @classmethod
+    def from_words(
+        cls, snapshot: Snapshot, words: Sequence[str], *, qid: str = "", text: str = "", time: int | None = None
+    ) -> Query:
+        known: Counter[int] = Counter()
+        unknown = []
+        for word in words:
+            term = snapshot.term_id(word)
+            if term >= 0:
+                known[term] += 1
+            else:
+                unknown.append(word)
+        terms = np.array(sorted(known), dtype=np.int64)
+        counts = np.array([known[t] for t in terms.tolist()], dtype=np.float64)
+        return cls(qid, text or " ".join(words), terms, counts, tuple(unknown), time)
+
+    @classmethod
+    def from_topic(cls, snapshot: Snapshot, topic: Topic) -> Query:
+        return cls.from_words(
+            snapshot, snapshot.analyze(topic.text), qid=topic.qid, text=topic.text, time=topic.time
+        )
+
+    @property
+    def length(self) -> float:
+        """|Q|"""
+        return float(self.counts.sum())
+
+    @property
+    def is_empty(self) -> bool:
+        return len(self.terms) == 0
+
+    def as_counts(self) -> TermModel:
+        """f^Q"""
+        return TermModel(self.terms, self.counts)
+
+    def as_distribution(self) -> TermModel:
+        """θ̂^Q = f^Q / |Q|"""
+        return TermModel(self.terms, self.counts / self.length) if len(self.terms) else self.as_counts()

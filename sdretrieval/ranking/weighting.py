@@ -1,0 +1,175 @@
+"""How a count in a document becomes evidence: language-model smoothing and BM25, in one form.
+
+Every ranking function here is   score(D) = Σ_w a_w · φ(f_w, D) + (terms that need no postings)
+with one of three evidence functions,
+
+    LOG         φ = log(1 + f · A_w · B_D)        Jelinek-Mercer, Dirichlet: (5.6), (4.29)
+    SATURATING  φ = A_w · f / (f + B_D)           BM25, TF-IDF
+    FLOORED     φ = max(0, log(1 + f · A_w) + B_D)   Lucene's Dirichlet
+
+    f    count of the word in the document
+    A_w  a factor of the word,  B_D  a factor of the document
+
+so one compiled loop serves all (kernels.py). For language models the identity behind it is
+
+    Σ_w a_w log θ^D_w = Σ_{w in D} a_w φ + Σ_w a_w log p_w + (Σ_w a_w) · log(1 - λ_D)
+
+where 1 - λ_D is the weight of general English in the document's model: constant for Jelinek-Mercer, μ/(μ+|D|) for
+Dirichlet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from sdretrieval.statistics import Statistics
+
+LOG, SATURATING, FLOORED = 0, 1, 2  # the compiled loops in kernels.py know these numbers
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """Base: subclasses say what A_w and B_D are."""
+
+    kind: ClassVar[int] = LOG
+    is_language_model: ClassVar[bool] = True
+
+    def term_factors(self, statistics: Statistics, terms: np.ndarray) -> np.ndarray:
+        """A_w for these terms."""
+        raise NotImplementedError
+
+    def doc_factors(self, statistics: Statistics, lengths: np.ndarray) -> np.ndarray:
+        """B_D for documents of these lengths."""
+        raise NotImplementedError
+
+    def log_background_share(self, lengths: np.ndarray) -> np.ndarray:
+        """log(1 - λ_D) for documents of these lengths; only language models have one."""
+        return np.zeros(len(lengths))
+
+    def phi(self, counts: np.ndarray, term_factors: np.ndarray, doc_factors: np.ndarray | float) -> np.ndarray:
+        """The evidence itself, vectorised; the compiled loops compute the same."""
+        if self.kind == LOG:
+            return np.log1p(counts * term_factors * doc_factors)
+        if self.kind == FLOORED:
+            return np.maximum(0.0, np.log1p(counts * term_factors) + doc_factors)
+        return term_factors * counts / (counts + doc_factors)
+
+
+def _inverse(lengths: np.ndarray) -> np.ndarray:
+    return 1.0 / np.maximum(lengths, 1)  # an empty document has no counts, so any factor will do
+
+
+@dataclass(frozen=True)
+class JelinekMercer(Weighting):
+    """θ^D = λ θ̂^D + (1-λ) θ^GE, (2.1)."""
+
+    lam: float = 0.5
+
+    def term_factors(self, statistics: Statistics, terms: np.ndarray) -> np.ndarray:
+        return self.lam / ((1.0 - self.lam) * statistics.p[terms])
+
+    def doc_factors(self, statistics: Statistics, lengths: np.ndarray) -> np.ndarray:
+        return _inverse(lengths)
+
+    def log_background_share(self, lengths: np.ndarray) -> np.ndarray:
+        return np.full(len(lengths), np.log1p(-self.lam))
+
+    def document_shares(self, lengths: np.ndarray) -> np.ndarray:
+        """λ_D, the weight of the document's own words."""
+        return np.full(len(lengths), self.lam)
+
+
+@dataclass(frozen=True)
+class Dirichlet(Weighting):
+    """θ^D = |D|/(μ+|D|) θ̂^D + μ/(μ+|D|) θ^GE, (5.33)."""
+
+    mu: float = 1000.0
+
+    def term_factors(self, statistics: Statistics, terms: np.ndarray) -> np.ndarray:
+        return 1.0 / (self.mu * statistics.p[terms])
+
+    def doc_factors(self, statistics: Statistics, lengths: np.ndarray) -> np.ndarray:
+        return np.ones(len(lengths))
+
+    def log_background_share(self, lengths: np.ndarray) -> np.ndarray:
+        return np.log(self.mu / (self.mu + lengths))
+
+    def document_shares(self, lengths: np.ndarray) -> np.ndarray:
+        return lengths / (self.mu + lengths)
+
+
+@dataclass(frozen=True)
+class BM25(Weighting):
+    """Lucene's BM25: idf · f / (f + k1 (1 - b + b |D| / avg)), idf = log(1 + (N - df + .5) / (df + .5)).
+
+    ``lucene_lengths`` rounds document lengths as Lucene stores them, in one byte.
+    """
+
+    k1: float = 0.9
+    b: float = 0.4
+    lucene_lengths: bool = False
+    kind: ClassVar[int] = SATURATING
+    is_language_model: ClassVar[bool] = False
+
+    def term_factors(self, statistics: Statistics, terms: np.ndarray) -> np.ndarray:
+        df = statistics.df[terms]
+        return np.log(1.0 + (statistics.n_docs - df + 0.5) / (df + 0.5))
+
+    def doc_factors(self, statistics: Statistics, lengths: np.ndarray) -> np.ndarray:
+        if self.lucene_lengths:
+            lengths = lucene_length(lengths)
+        average = max(statistics.average_length, 1e-300)
+        # b = 1 with an empty document would divide 0 by 0; its counts are never asked for.
+        return np.maximum(self.k1 * (1.0 - self.b + self.b * lengths / average), 1e-300)
+
+
+def lucene_length(lengths: np.ndarray) -> np.ndarray:
+    """Document lengths after Lucene's one-byte rounding (SmallFloat.intToByte4 and back).
+
+    Lengths up to 39 are kept; above, a number keeps its four highest bits (beyond the first 24).
+    """
+    lengths = np.asarray(lengths, dtype=np.int64)
+    free = 24  # values stored as they are: 255 - longToInt4(Integer.MAX_VALUE)
+    rest = np.maximum(lengths - free, 0)
+    bits = np.zeros(len(rest), dtype=np.int64)
+    large = rest >= 16
+    bits[large] = np.floor(np.log2(rest[large])).astype(np.int64) - 3
+    kept = (rest >> bits) << bits
+    return np.where(lengths < free, lengths, kept + free)
+
+
+@dataclass(frozen=True)
+class LuceneDirichlet(Weighting):
+    """Lucene's LMDirichletSimilarity as it is: one-byte lengths, p = (cf+1)/(|C|+1), and no term below zero.
+
+    φ = max(0, log(1 + f A_w) + B_D): for parity with Anserini; :class:`Dirichlet` is the equation.
+    """
+
+    mu: float = 1000.0
+    kind: ClassVar[int] = FLOORED
+    is_language_model: ClassVar[bool] = False
+
+    def term_factors(self, statistics: Statistics, terms: np.ndarray) -> np.ndarray:
+        return (statistics.n_tokens + 1.0) / (self.mu * (statistics.cf[terms] + 1.0))
+
+    def doc_factors(self, statistics: Statistics, lengths: np.ndarray) -> np.ndarray:
+        return np.log(self.mu / (lucene_length(lengths) + self.mu))
+
+
+@dataclass(frozen=True)
+class TfIdf(Weighting):
+    """Documents as vectors of idf · f / (f + k1 (1 - b + b |D| / avg)), idf = log((N+1) / df): the Lemur toolkit's."""
+
+    k1: float = 1.0
+    b: float = 0.3
+    kind: ClassVar[int] = SATURATING
+    is_language_model: ClassVar[bool] = False
+
+    def term_factors(self, statistics: Statistics, terms: np.ndarray) -> np.ndarray:
+        return np.log((statistics.n_docs + 1.0) / statistics.df[terms])
+
+    doc_factors = BM25.doc_factors
+    lucene_lengths: ClassVar[bool] = False

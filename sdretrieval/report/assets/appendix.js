@@ -1,0 +1,42 @@
+// How the runs were made, and how the numbers were.
+
+function flatten(value, path, into) {
+  if (value !== null && typeof value === "object" && !Array.isArray(value)) {
+    for (const [key, inner] of Object.entries(value)) flatten(inner, path ? `${path}.${key}` : key, into);
+  } else {
+    into.set(path, typeof value === "string" ? value : JSON.stringify(value));
+  }
+  return into;
+}
+
+function appendixSection() {
+  const made = data.runs.map((run) => (run.manifest ? flatten(run.manifest, "", new Map()) : null));
+  const known = made.map((_, i) => i).filter((i) => made[i]);
+  const keys = [...new Set(known.flatMap((i) => [...made[i].keys()]))];
+  const differs = (key) => new Set(known.map((i) => made[i].get(key))).size > 1;
+  return el("section", { id: "appendix" }, el("h2", {}, "Appendix"),
+    el("h3", {}, "How the runs were made"),
+    known.length === 0 && el("p", { class: "soft" }, "No manifest lay beside the runs."),
+    known.length > 0 && [
+      known.length > 1 && el("p", { class: "soft small" }, "Rows in which the runs differ are shaded."),
+      el("div", { class: "scroll" }, el("table", { class: "small" },
+        el("caption", { class: "visually-hidden" }, "Parameters by run"),
+        el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Parameter"), known.map((i) => el("th", { scope: "col" }, runName(i))))),
+        el("tbody", {}, keys.map((key) => el("tr", { class: known.length > 1 && differs(key) ? "differs" : null },
+          el("th", { scope: "row" }, quoted(key, "mono")),
+          known.map((i) => el("td", { class: "document" }, made[i].has(key) ? quoted(made[i].get(key)) : DASH))))))),
+      known.map((i) => el("details", {}, el("summary", {}, "Manifest of ", quoted(data.runs[i].name)),
+        el("pre", { tabindex: 0 }, JSON.stringify(data.runs[i].manifest, null, 2))))],
+    el("h3", {}, "The runs"),
+    el("div", { class: "scroll" }, el("table", { class: "small" },
+      el("thead", {}, el("tr", {}, ["Run", "File", "Tag", "Topics counted"].map((text) => el("th", { scope: "col" }, text)))),
+      el("tbody", {}, data.runs.map((run, i) => el("tr", {}, el("th", { scope: "row" }, runName(i)),
+        el("td", {}, quoted(run.file || DASH)), el("td", {}, quoted(run.tag || DASH)), el("td", {}, run.topics)))))),
+    el("h3", {}, "How the numbers were made"),
+    el("p", {}, "Measures are trec_eval’s, computed by its own code through ir_measures. ",
+      data.complete ? "Judged topics without results count as zero." : "Topics without judgments or without results are not counted, as in trec_eval."),
+    data.runs.length > 1 && el("p", {}, "Tests are paired over the topics both runs have, two-sided: Student’s t, Wilcoxon’s signed ranks and the sign test ",
+      "(both without ties), and randomisation of signs (exact up to 16 differing topics, 100 000 seeded samples beyond). ",
+      data.correction === "none" ? "p-values are not corrected." : `p-values are ${CORRECTED[data.correction]} over the runs, separately for each measure and test. `,
+      "Intervals are Student’s at 95 %; d is the mean difference over its standard deviation."));
+}

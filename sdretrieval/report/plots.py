@@ -1,0 +1,149 @@
+"""Figures for papers, from the same data as the page: PNG, SVG or PDF by the file's ending.
+
+Drawn without a display and without pyplot's global state; the same data give the same file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sdretrieval.errors import ParameterError
+from sdretrieval.files import atomic_writer
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMATS = ("png", "svg", "pdf")
+# Distinct in colour, in grey and without colour at all.
+COLOURS = ("#4a5561", "#1f5fa8", "#c4570c", "#12805c", "#8b3f9b", "#a8821a", "#b0325c", "#2c8aa0")
+MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
+DASHES = ("-", "-", "--", "-.", ":", "--", "-.", ":")
+GAIN, LOSS = "#14795c", "#b8431f"
+
+
+def _figure(width: float, height: float) -> tuple[Figure, Axes]:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def _style(run: int) -> dict[str, Any]:
+    i = run % len(COLOURS)
+    return {
+        "color": COLOURS[i],
+        "marker": MARKERS[i],
+        "linestyle": DASHES[i],
+        "markersize": 4.5,
+        "linewidth": 1.6,
+    }
+
+
+def precision_recall_figure(data: Mapping[str, Any], width: float = 5.0) -> Figure:
+    """Interpolated precision at eleven recall levels, one line per run (Figures 5.2 to 5.6)."""
+    figure, axes = _figure(width, 0.72 * width)
+    for i, (run, precision) in enumerate(zip(data["runs"], data["curve"]["precision"], strict=True)):
+        axes.plot(data["curve"]["recall"], _gaps(precision), label=_literal(run["name"]), **_style(i))
+    axes.set(xlabel="Recall", ylabel="Precision", xlim=(-0.02, 1.02), ylim=(0, None))
+    axes.grid(color="0.9")
+    axes.legend(frameon=False)
+    return figure
+
+
+def gain_loss_figure(data: Mapping[str, Any], run: int, measure: int = 0, width: float = 6.0) -> Figure:
+    """Each topic's difference between a run and the baseline, best first."""
+    baseline = data["baseline"]
+    if run == baseline:
+        raise ParameterError("the baseline has no gains or losses against itself")
+    differences = sorted(
+        (
+            topic["values"][run][measure] - topic["values"][baseline][measure]
+            for topic in data["topics"]
+            if topic["values"][run] is not None and topic["values"][baseline] is not None
+        ),
+        reverse=True,
+    )
+    figure, axes = _figure(width, 0.45 * width)
+    colours = [GAIN if d > 0 else LOSS for d in differences]
+    axes.bar(range(1, len(differences) + 1), differences, color=colours, width=0.85)
+    axes.axhline(0, color="0.3", linewidth=0.8)
+    names = [_literal(data["runs"][i]["name"]) for i in (run, baseline)]
+    axes.set(xlabel="Topics, best first", ylabel=f"{data['measures'][measure]}: {names[0]} − {names[1]}")
+    return figure
+
+
+def time_figure(
+    data: Mapping[str, Any], slices: Mapping[str, Any], measure: int = 0, width: float = 6.0
+) -> Figure:
+    """A measure by period, one line per run."""
+    figure, axes = _figure(width, 0.5 * width)
+    positions = range(len(slices["labels"]))
+    for i, (run, values) in enumerate(zip(data["runs"], slices["values"], strict=True)):
+        axes.plot(positions, _gaps(values[measure]), label=_literal(run["name"]), **_style(i))
+    every = max(1, -(-len(slices["labels"]) // 8))
+    axes.set_xticks(list(positions)[::every], slices["labels"][::every])
+    axes.set(xlabel=f"{slices['period'].capitalize()} of the {_WHOSE[slices['by']]}", ylim=(0, None))
+    axes.set_ylabel(data["measures"][measure])
+    axes.grid(color="0.9")
+    axes.legend(frameon=False)
+    return figure
+
+
+_WHOSE = {"query": "query", "relevant": "relevant documents"}
+
+
+def save_figure(figure: Figure, path: str | PathLike[str], dpi: int = 200) -> None:
+    """Write a figure; no date and no random ids, so that the same data give the same bytes."""
+    import matplotlib
+
+    kind = Path(path).suffix.lstrip(".").lower()
+    if kind not in FORMATS:
+        raise ParameterError(f"plots are written as {', '.join(FORMATS)}, got {str(path)!r}")
+    # "Date" for SVG and "CreationDate" for PDF would differ from run to run.
+    metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
+    settings: dict[Any, Any] = {"svg.hashsalt": "sdretrieval", "svg.fonttype": "none", "pdf.fonttype": 42}
+    with matplotlib.rc_context(settings), atomic_writer(path, binary=True) as stream:
+        figure.savefig(stream, format=kind, dpi=dpi, metadata=metadata)
+
+
+def write_plots(
+    data: Mapping[str, Any], folder: str | PathLike[str], formats: Sequence[str] = ("png", "svg")
+) -> list[Path]:
+    """Every figure the data allow, into a folder; returns the files written."""
+    folder = Path(folder)
+    figures = {"precision-recall": precision_recall_figure(data)}
+    for i in range(len(data["runs"])):
+        if i != data["baseline"]:
+            figures[f"gain-loss-{_file_name(data['runs'][i]['name'])}"] = gain_loss_figure(data, i)
+    for slices in data["slices"]:
+        figures[f"by-time-{slices['by']}"] = time_figure(data, slices)
+    written = []
+    for name, figure in figures.items():
+        for kind in formats:
+            path = folder / f"{name}.{kind}"
+            save_figure(figure, path)
+            written.append(path)
+    return written
+
+
+def _gaps(values: Sequence[float | None]) -> list[float]:
+    return [float("nan") if value is None else value for value in values]
+
+
+def _literal(text: str) -> str:
+    """A run's name as it is: ``$`` would start a formula, a leading underscore would hide it from the legend."""
+    text = text.replace("$", r"\$")
+    return f"\u200b{text}" if text.startswith("_") else text
+
+
+def _file_name(text: str) -> str:
+    """A run's name as part of a file name: it must not climb out of the folder."""
+    return "".join(c if c.isalnum() or c in "-_" else "-" for c in text)[:80] or "run"

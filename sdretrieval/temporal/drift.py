@@ -1,0 +1,269 @@
+"""What drifts in a dated collection: curves of words with confidence bands, volume, likelihood, the fastest words.
+
+The analysis behind ``sdretrieval drift``; takes counts and times, knows nothing of indexes or plots.
+
+**Confidence bands.** (12) takes words as independent draws, but words come in bursts: a document that says
+"earthquake" once says it again. Bands therefore allow for the design effect of each word,
+
+    deff_w = Σ_j (c_jw - |x_j| θ̂_w)² / Σ_j |x_j| θ̂_w (1 - θ̂_w),      θ̂_w at the time of document j, at least 1,
+
+and are Wilson's score interval for a sample of n_t / deff_w words, n_t = (Σ K|x|)² / Σ K²|x|. They stay inside [0, 1]
+and have a width where the word was not seen at all. They speak of the variance alone: the bias (13) of a sharp peak,
+which the kernel rounds off, is not in them.
+
+**Fastest words** are those whose held-out occurrences are told best by the local model beyond the global one: the
+gain in bits, over ten folds, so that a burst within a single document earns nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, log
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix
+
+from sdretrieval.errors import ParameterError
+from sdretrieval.temporal.bandwidth import LikelihoodChoice, candidate_bandwidths, choose_by_likelihood
+from sdretrieval.temporal.held_out import FoldedTimeline
+from sdretrieval.temporal.kernels import Floats, Kernel, as_kernel
+from sdretrieval.temporal.local_likelihood import LocalLikelihood
+from sdretrieval.temporal.timeline import DAY, known_times, middle_of_bin
+
+MOST_BINS = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class WordCurve:
+    """θ̂_t of one word over the grid, with its band; NaN where no document is within reach."""
+
+    term: int
+    frequency: Floats
+    lower: Floats
+    upper: Floats
+    design_effect: float
+
+
+@dataclass(frozen=True)
+class FastWord:
+    """A word that drifts: how much the local model gains on it, and where it peaks."""
+
+    term: int
+    occurrences: int
+    gain_bits: float
+    mean: float
+    peak: float
+    peak_time: float
+
+    @property
+    def ratio(self) -> float:
+        return self.peak / self.mean
+
+
+@dataclass(frozen=True, eq=False)
+class DriftAnalysis:
+    """All that ``sdretrieval drift`` shows."""
+
+    kernel: Kernel
+    bandwidth: float
+    chosen: bool  # by cross-validation, rather than given
+    resolution: float
+    level: float
+    dated: int
+    undated: int
+    first: float
+    last: float
+    likelihood_words: int  # size of the vocabulary the likelihood is over
+    grid: Floats  # middles of all bins between the first document and the last, empty ones too
+    documents: NDArray[np.int64]
+    words: NDArray[np.int64]
+    curves: list[WordCurve]
+    offline: LikelihoodChoice
+    online: LikelihoodChoice
+    extreme_local: float  # held-out log-likelihood of h → 0
+    fastest: list[FastWord]
+
+    @property
+    def global_score(self) -> float:
+        return float(self.offline.scores[np.isinf(self.offline.bandwidths)][0])
+
+
+def analyse(
+    counts: csr_matrix,
+    times: ArrayLike,
+    *,
+    words: Sequence[int] | None = None,
+    kernel: str | Kernel = "tricube",
+    bandwidth: float | None = None,
+    resolution: float = DAY,
+    level: float = 0.95,
+    fastest: int = 20,
+    most_words: int = 10_000,
+    least_count: int = 5,
+    background: float = 0.1,
+    seed: int = 0,
+) -> DriftAnalysis:
+    """The drift of documents x terms counts. Without ``words``, curves are drawn for the six fastest.
+
+    ``bandwidth=None`` chooses it by ten-fold likelihood. The likelihood, and the choice of the fastest words, look at
+    the ``most_words`` most frequent words that occur ``least_count`` times or more; the curves use all words.
+    """
+    kernel = as_kernel(kernel, online=False)
+    counts = csr_matrix(counts)
+    stamps, dated = known_times(times)
+    n_dated = int(np.count_nonzero(dated))
+    if n_dated == 0:
+        raise ParameterError("none of the documents has a time", remedy="Index them with their dates.")
+    stamps = stamps[dated]
+    counts = csr_matrix(counts[np.flatnonzero(dated)])
+    first, last = float(stamps.min()), float(stamps.max())
+    grid = bins_between(first, last, resolution)
+
+    cf = np.asarray(counts.sum(axis=0), dtype=np.int64).ravel()
+    frequent = np.argsort(-cf, kind="stable")[:most_words]
+    frequent = np.sort(frequent[cf[frequent] >= least_count])
+    if len(frequent) == 0:
+        frequent = np.flatnonzero(cf > 0)
+    folded = FoldedTimeline(
+        counts[:, frequent], stamps, folds=min(10, max(2, n_dated)), seed=seed,
+        resolution=resolution, background=background,
+    )  # fmt: skip
+    candidates = candidate_bandwidths(folded.line.times)
+    offline = choose_by_likelihood(folded, kernel=kernel, bandwidths=candidates)
+    online = choose_by_likelihood(folded, kernel=as_kernel(kernel, online=True), bandwidths=candidates)
+    h = offline.bandwidth if bandwidth is None else float(bandwidth)
+
+    model = LocalLikelihood(counts, stamps, h, kernel=kernel, resolution=resolution)
+    drifting = _fastest(folded, frequent, cf, offline, bandwidth, kernel, model, grid, fastest)
+    shown = [word.term for word in drifting[:6]] if words is None else [int(w) for w in words]
+    return DriftAnalysis(
+        kernel=kernel,
+        bandwidth=h,
+        chosen=bandwidth is None,
+        resolution=resolution,
+        level=level,
+        dated=n_dated,
+        undated=int(len(dated) - n_dated),
+        first=first,
+        last=last,
+        likelihood_words=len(frequent),
+        grid=grid,
+        documents=_per_bin(stamps, np.ones(n_dated), grid, resolution),
+        words=_per_bin(stamps, np.asarray(counts.sum(axis=1)).ravel(), grid, resolution),
+        curves=word_curves(model, counts, stamps, shown, grid, level=level),
+        offline=offline,
+        online=online,
+        extreme_local=folded.score(0.0, kernel).per_word,
+        fastest=drifting,
+    )
+
+
+def bins_between(first: float, last: float, resolution: float) -> Floats:
+    """The middle of every bin from that of ``first`` to that of ``last``."""
+    low, high = (float(middle_of_bin(np.array([t]), resolution)[0]) for t in (first, last))
+    number = round((high - low) / resolution) + 1
+    if number > MOST_BINS:
+        raise ParameterError(
+            f"{number} bins of {resolution:.0f} ms between the first document and the last",
+            remedy="Choose a coarser resolution, such as week or month.",
+        )
+    return low + resolution * np.arange(number)
+
+
+def _per_bin(stamps: Floats, weights: Floats, grid: Floats, resolution: float) -> NDArray[np.int64]:
+    position = np.rint((middle_of_bin(stamps, resolution) - grid[0]) / resolution).astype(np.int64)
+    return np.rint(np.bincount(position, weights=weights, minlength=len(grid))).astype(np.int64)
+
+
+def word_curves(
+    model: LocalLikelihood,
+    counts: csr_matrix,
+    times: ArrayLike,
+    words: Sequence[int],
+    grid: ArrayLike,
+    *,
+    level: float = 0.95,
+) -> list[WordCurve]:
+    """θ̂_t over the grid for each word, with confidence bands (see above). ``counts`` and ``times`` are the model's."""
+    from scipy.special import ndtri
+
+    if not 0 < level < 1:
+        raise ParameterError(f"a confidence level must be between 0 and 1, got {level}")
+    if len(words) == 0:
+        return []
+    stamps, dated = known_times(times)
+    kept = np.flatnonzero(dated)
+    columns = csr_matrix(counts[kept][:, np.asarray(words)]).toarray().astype(np.float64)
+    lengths = np.asarray(counts[kept].sum(axis=1), dtype=np.float64).ravel()
+    theta = model.over(grid, words)
+    n_words = model.effective_words(grid)
+    at_rows = model.over(model.line.times, words)[model.line.row_of[kept]]
+    z = float(ndtri(0.5 + level / 2))
+    curves = []
+    for i, word in enumerate(words):
+        expected = lengths * at_rows[:, i]
+        fitted = np.isfinite(expected)
+        noise = float((expected * (1 - at_rows[:, i]))[fitted].sum())
+        spread = float(((columns[:, i] - expected)[fitted] ** 2).sum())
+        effect = max(1.0, spread / noise) if noise > 0 else 1.0
+        lower, upper = wilson(theta[:, i], n_words / effect, z)
+        curves.append(WordCurve(int(word), theta[:, i], lower, upper, effect))
+    return curves
+
+
+def wilson(p: Floats, n: Floats, z: float) -> tuple[Floats, Floats]:
+    """Wilson's score interval for a proportion p of n draws."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
+        half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    missing = ~(n > 0)
+    lower, upper = np.clip(centre - half, 0.0, 1.0), np.clip(centre + half, 0.0, 1.0)
+    lower[p == 0.0], upper[p == 1.0] = 0.0, 1.0
+    lower[missing], upper[missing] = np.nan, np.nan
+    return lower, upper
+
+
+def _fastest(
+    folded: FoldedTimeline,
+    frequent: NDArray[np.int64],
+    cf: NDArray[np.int64],
+    offline: LikelihoodChoice,
+    bandwidth: float | None,
+    kernel: Kernel,
+    model: LocalLikelihood,
+    grid: Floats,
+    number: int,
+) -> list[FastWord]:
+    """Words by held-out gain of the local model over the global one; none where nothing gains."""
+    finite = np.isfinite(offline.bandwidths)
+    if bandwidth is not None and np.isfinite(bandwidth):
+        h = bandwidth
+    elif finite.any():
+        h = float(offline.bandwidths[finite][int(np.argmax(offline.scores[finite]))])
+    else:
+        return []
+    gain = (folded.score(h, kernel).by_word - folded.score(inf, kernel).by_word) / log(2)
+    order = np.argsort(-gain, kind="stable")[:number]
+    order = order[gain[order] > 0]
+    if len(order) == 0:
+        return []
+    terms = frequent[order]
+    local = model if model.bandwidth == h else LocalLikelihood(model.line, None, h, kernel=kernel)
+    theta = local.over(grid, terms)
+    total = float(cf.sum())
+    result = []
+    for i, (row, term) in enumerate(zip(order, terms, strict=True)):
+        top = int(np.nanargmax(theta[:, i]))
+        result.append(
+            FastWord(
+                term=int(term),
+                occurrences=int(cf[term]),
+                gain_bits=float(gain[row]),
+                mean=float(cf[term]) / total,
+                peak=float(theta[top, i]),
+                peak_time=float(grid[top]),
+            )
+        )
+    return result

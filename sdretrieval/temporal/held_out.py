@@ -1,0 +1,228 @@
+"""Held-out log-likelihood of the local model: what bandwidths are judged by.
+
+Documents are dealt into folds. A held-out document of time t and fold f is scored by the model made of the *other*
+folds around t, and since all documents of one time and fold meet the same model, only their merged counts matter:
+one pass over the window gives the sums of all folds at once, and a fold's model is the total less its own share.
+
+    p_t(w) = (1 - ε) θ̂_t(w) + ε b(w),     b(w) = (C_w + a) / (C + a·k)
+
+      θ̂_t   (10) on the other folds; b where no document is within reach
+      C     counts of the other folds, over all time; online, over the strict past of t, so that nothing leaks
+      ε, a  ``background`` and ``additive``: keep log p finite for a word the window has not seen
+
+The paper holds unseen words off by keeping the 500 most frequent words only; ε serves all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix
+
+from sdretrieval.errors import ParameterError
+from sdretrieval.temporal.kernels import Floats, Kernel, as_kernel
+from sdretrieval.temporal.timeline import Timeline, merge_rows, timeline
+
+WEIGHTS_AT_ONCE = 4_000_000  # kernel weights held in memory at a time
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Sums of log p over held-out words: in all, by time, by group of words, by word.
+
+    ``by_group`` is the likelihood of the group's words with all other words as one further outcome (a proper score;
+    the words' own terms alone would reward a model that inflates the group).
+    """
+
+    total: float
+    words: float
+    by_time: Floats
+    by_group: Floats
+    by_word: Floats
+
+    @property
+    def per_word(self) -> float:
+        return self.total / self.words if self.words > 0 else -inf
+
+
+class FoldedTimeline:
+    """Counts along time, dealt into folds; scores any bandwidth."""
+
+    def __init__(
+        self,
+        counts: csr_matrix,
+        times: ArrayLike,
+        *,
+        folds: int | NDArray[np.integer] = 10,
+        seed: int = 0,
+        resolution: float | None = None,
+        background: float = 0.1,
+        additive: float = 0.1,
+        group_of: NDArray[np.integer] | None = None,
+    ) -> None:
+        if not 0 < background <= 1:
+            raise ParameterError(f"background must be in (0, 1], got {background}")
+        if not additive > 0:
+            raise ParameterError(f"additive must be positive, got {additive}")
+        self.line: Timeline = timeline(counts, times, resolution=resolution)
+        dated = self.line.row_of >= 0
+        fold_of = deal(dated, folds, seed)
+        self.n_folds = int(fold_of.max(initial=1)) + 1
+        self.background, self.additive = float(background), float(additive)
+        cell = np.where(dated & (fold_of >= 0), self.line.row_of * self.n_folds + fold_of, -1)
+        self.cells = merge_rows(counts, cell, len(self.line.times) * self.n_folds)
+        n_terms = int(counts.shape[1])
+        self.group_of = np.zeros(n_terms, dtype=np.int64) if group_of is None else np.asarray(group_of, dtype=np.int64)
+        if self.group_of.shape != (n_terms,):
+            raise ParameterError(f"{len(self.group_of)} words in groups but {n_terms} terms in the counts")
+        self.n_groups = int(self.group_of.max(initial=0)) + 1
+        member = csr_matrix(
+            (np.ones(n_terms), (np.arange(n_terms), self.group_of)), shape=(n_terms, self.n_groups)
+        )
+        self.group_cells = np.ascontiguousarray((self.cells @ member).toarray())
+        self.group_sizes = np.bincount(self.group_of, minlength=self.n_groups).astype(np.float64)
+
+    def score(self, bandwidth: float, kernel: str | Kernel = "tricube", *, only: int | None = None) -> HeldOut:
+        """Held-out likelihood at one bandwidth, over all folds or ``only`` one of them as the test set."""
+        kernel = as_kernel(kernel)
+        times, n_rows = self.line.times, len(self.line.times)
+        n_terms, groups = len(self.group_of), self.n_groups
+        by_time, by_group, by_word = np.zeros(n_rows), np.zeros(groups), np.zeros(n_terms)
+        # The background: everything at once, or what has passed so far.
+        seen = np.zeros((self.n_folds, n_terms))
+        seen_groups = np.zeros((self.n_folds, groups))
+        reach = kernel.reach(bandwidth)
+        slack = 1e-12 * (np.abs(times) + (reach if np.isfinite(reach) else 0.0))
+        lo = np.searchsorted(times, times - reach - slack, side="left")
+        hi = np.arange(n_rows) if kernel.online else np.searchsorted(times, times + reach + slack, side="right")
+        hi = np.maximum(hi, lo)
+        first = 0
+        while first < n_rows:
+            last, held = first, 0
+            while last < n_rows and (last == first or held + hi[last] - lo[last] <= WEIGHTS_AT_ONCE):
+                held += int(hi[last] - lo[last])
+                last += 1
+            spans = hi[first:last] - lo[first:last]
+            start = np.concatenate([[0], np.cumsum(spans)])
+            column = np.arange(start[-1]) - np.repeat(start[:-1] - lo[first:last], spans)
+            weights = kernel.weights(np.repeat(times[first:last], spans) - times[column], bandwidth)
+            _score_rows(
+                first, last, start, lo, weights, kernel.online, -1 if only is None else only, self.n_folds,
+                self.cells.indptr, self.cells.indices, self.cells.data, self.group_of, self.group_cells,
+                self.group_sizes, self.background, self.additive,
+                seen, seen_groups, by_time, by_group, by_word,
+            )  # fmt: skip
+            first = last
+        scored = self.group_cells.sum(axis=1).reshape(n_rows, self.n_folds)
+        words = float(scored.sum() if only is None else scored[:, only].sum())
+        return HeldOut(float(by_time.sum()), words, by_time, by_group, by_word)
+
+
+def deal(dated: NDArray[np.bool_], folds: int | NDArray[np.integer], seed: int) -> NDArray[np.int64]:
+    """A fold for each document: given, or of equal size at random among the dated ones (-1 for the others)."""
+    if not isinstance(folds, int | np.integer):
+        given = np.asarray(folds, dtype=np.int64)
+        if given.shape != dated.shape:
+            raise ParameterError(f"{len(given)} folds given for {len(dated)} documents")
+        return given
+    n = int(np.count_nonzero(dated))
+    if folds < 2:
+        raise ParameterError(f"cross-validation needs at least 2 folds, got {folds}")
+    fold_of = np.full(len(dated), -1, dtype=np.int64)
+    fold_of[dated] = np.random.default_rng(seed).permutation(n) % folds
+    return fold_of
+
+
+@njit(cache=True)
+def _score_rows(
+    first, last, start, lo, weights, online, only, n_folds,
+    indptr, indices, data, group_of, group_cells, group_sizes, background, additive,
+    seen, seen_groups, by_time, by_group, by_word,
+):  # fmt: skip
+    n_terms = len(group_of)
+    n_groups = len(group_sizes)
+    n_rows = (len(indptr) - 1) // n_folds
+    if not online and first == 0:
+        for row in range(n_rows):
+            _take(row, n_folds, indptr, indices, data, group_cells, seen, seen_groups)
+    sums = np.empty((n_folds, n_terms))
+    group_sums = np.empty((n_folds, n_groups))
+    length = np.empty(n_folds)
+    for row in range(first, last):
+        sums[:] = 0.0
+        group_sums[:] = 0.0
+        for position in range(start[row - first], start[row - first + 1]):
+            weight = weights[position]
+            if weight == 0.0:
+                continue
+            other = lo[row] + position - start[row - first]
+            for fold in range(n_folds):
+                cell = other * n_folds + fold
+                for p in range(indptr[cell], indptr[cell + 1]):
+                    sums[fold, indices[p]] += weight * data[p]
+                for group in range(n_groups):
+                    group_sums[fold, group] += weight * group_cells[cell, group]
+        total, seen_total = 0.0, 0.0
+        for fold in range(n_folds):
+            length[fold] = group_sums[fold].sum()
+            total += length[fold]
+            seen_total += seen_groups[fold].sum()
+        for fold in range(n_folds):
+            cell = row * n_folds + fold
+            if (only >= 0 and fold != only) or indptr[cell] == indptr[cell + 1]:
+                continue
+            inside = total - length[fold]
+            outside = seen_total - seen_groups[fold].sum() + additive * n_terms
+            local = inside > 1e-12 * total and inside > 0.0
+            cell_words = 0.0
+            for p in range(indptr[cell], indptr[cell + 1]):
+                w = indices[p]
+                back = additive
+                for other in range(n_folds):
+                    if other != fold:
+                        back += seen[other, w]
+                back /= outside
+                probability = back
+                if local:
+                    here = 0.0
+                    for other in range(n_folds):
+                        if other != fold:
+                            here += sums[other, w]
+                    probability = (1.0 - background) * here / inside + background * back
+                gain = data[p] * np.log(probability)
+                by_time[row] += gain
+                by_group[group_of[w]] += gain
+                by_word[w] += gain
+                cell_words += data[p]
+            if n_groups > 1:  # all other words as one outcome
+                for group in range(n_groups):
+                    others = cell_words - group_cells[cell, group]
+                    if others <= 0.0:
+                        continue
+                    back = additive * group_sizes[group]
+                    here = 0.0
+                    for other in range(n_folds):
+                        if other != fold:
+                            back += seen_groups[other, group]
+                            here += group_sums[other, group]
+                    mass = back / outside
+                    if local:
+                        mass = (1.0 - background) * here / inside + background * mass
+                    by_group[group] += others * np.log(max(1.0 - mass, 1e-300))
+        if online:
+            _take(row, n_folds, indptr, indices, data, group_cells, seen, seen_groups)
+
+
+@njit(cache=True)
+def _take(row, n_folds, indptr, indices, data, group_cells, seen, seen_groups):
+    """Add the documents of one time to what has been seen."""
+    for fold in range(n_folds):
+        cell = row * n_folds + fold
+        for p in range(indptr[cell], indptr[cell + 1]):
+            seen[fold, indices[p]] += data[p]
+        for group in range(seen_groups.shape[1]):
+            seen_groups[fold, group] += group_cells[cell, group]

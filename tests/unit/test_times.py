@@ -1,0 +1,221 @@
+"""Times: every accepted form, every refusal."""
+
+from __future__ import annotations
+
+import time as clock
+from datetime import UTC, date, datetime, timedelta, timezone
+
+import numpy as np
+import pytest
+
+from sdretrieval.times import UNDATED, format_time, parse_time
+
+NOON = 1_300_017_600_000
+"""2011-03-13T12:00:00Z; `date -u -d 2011-03-13T12:00:00 +%s` prints 1300017600."""
+DAY = 1_299_974_400_000
+"""Its midnight: 43,200 s earlier."""
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("2011-03-13T12:00:00Z", NOON),
+        ("2011-03-13T12:00:00.250Z", NOON + 250),
+        ("2011-03-13T12:00:00,25Z", NOON + 250),
+        ("2011-03-13T12:00:00.250999Z", NOON + 250),
+        ("2011-03-13T12:00:00", NOON),
+        ("2011-03-13 12:00", NOON),
+        ("2011-03-13 12:00:00 UTC", NOON),
+        ("2011-03-13T14:30:00+02:30", NOON),
+        ("2011-03-13T07:00:00-0500", NOON),
+        ("20110313T120000Z", NOON),
+        ("  2011-03-13T12:00:00Z\n", NOON),
+        ("2011-03-13", DAY),
+        ("2011-03", DAY - 12 * 86_400_000),
+        ("2011", DAY - 71 * 86_400_000),
+        ("20110313", DAY),
+        ("20110313120000", NOON),
+        (20110313, DAY),
+        (20110313120000, NOON),
+        ("1300017600", NOON),
+        ("1300017600.25", NOON + 250),
+        ("1300017600000", NOON),
+        (1300017600, NOON),
+        (1300017600.25, NOON + 250),
+        (1300017600000, NOON),
+        (np.int64(1300017600), NOON),
+        (np.float64(1300017600), NOON),
+        ("Sun, 13 Mar 2011 12:00:00 +0000", NOON),
+        ("Sun, 13 Mar 2011 12:00:00 GMT", NOON),
+        ("13 Mar 2011 07:00:00 EST", NOON),
+        ("Sun, 13 Mar 11 12:00 -0000", NOON),
+        ("Sun, 13 Mar 2011 04:00:00 -0800 (PST)", NOON),
+        ("Sun Mar 13 12:00:00 +0000 2011", NOON),
+        ("Sun Mar 13 14:00:00 +0200 2011", NOON),
+        ("Sun Mar 13 12:00:00 2011", NOON),
+        (datetime(2011, 3, 13, 12), NOON),
+        (datetime(2011, 3, 13, 13, tzinfo=timezone(timedelta(hours=1))), NOON),
+        (date(2011, 3, 13), DAY),
+        (0, 0),
+        ("0", 0),
+        (-1, -1000),
+        ("-1", -1000),
+        (86_400_000, 86_400_000_000),  # eight digits, but no day: seconds
+    ],
+)
+def test_accepted_forms(value, expected):
+    assert parse_time(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds_before"),
+    [("1969-12-31T23:59:59Z", 1), ("1969-12-31", 86_400), ("Wed, 31 Dec 1969 23:00:00 +0000", 3600)],
+)
+def test_before_1970(value, seconds_before):
+    assert parse_time(value) == -1000 * seconds_before
+
+
+def test_fractions_before_1970_round_down_to_the_millisecond_they_lie_in():
+    assert parse_time("1969-12-31T23:59:59.9995Z") == -1
+
+
+def test_the_first_and_last_years():
+    """1 January of year 1 is 719,162 days before 1970."""
+    assert parse_time("0001-01-01") == -719_162 * 86_400_000
+    assert format_time(parse_time("9999-12-31T23:59:59.999Z")) == "9999-12-31T23:59:59.999Z"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (99_999_999_999, 99_999_999_999_000),
+        (100_000_000_000, 100_000_000_000),
+        (-99_999_999_999 // 2, -50_000_000_000_000),
+        ("-100000000000", -100_000_000_000),
+    ],
+)
+def test_seconds_below_1e11_and_milliseconds_from_there(value, expected):
+    assert parse_time(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "pattern", "expected"),
+    [
+        ("13-MAR-2011 12:00:00.25", "%d-%b-%Y %H:%M:%S.%f", NOON + 250),
+        ("13.03.2011", "%d.%m.%Y", DAY),
+        (201103, "%Y%m", DAY - 12 * 86_400_000),
+        ("13.03.2011 14:00 +0200", "%d.%m.%Y %H:%M %z", NOON),
+        ("20110313", "epoch_s", 20_110_313_000),
+        ("20110313", "epoch_ms", 20_110_313),
+        (1.5, "epoch_s", 1500),
+        (20110313, "epoch_ms", 20_110_313),
+    ],
+)
+def test_a_pattern_overrules_every_guess(value, pattern, expected):
+    assert parse_time(value, pattern) == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        " ",
+        "yesterday",
+        "13/03/2011",
+        "2011-13-01",
+        "2011-02-29",
+        "20111313",
+        "20110313250000",
+        "201103",
+        "2011-3-13",
+        "Sun, 31 Feb 2011 12:00:00 +0000",
+        "Sun, 13 Mar 2011 12:00:00 +9999",
+        "Sun Mrz 13 12:00:00 +0000 2011",
+        "2011-03-13T12:00:00Z and more",
+        "２０１１-03-13",
+        "١٣٠٠٠١٧٦٠٠",
+        "1_300_017_600",
+        "1e9",
+        "nan",
+        "2011-03-13\x00",
+        "9" * 5000,
+        "x" * 100_000,
+        "\ud800",
+        float("nan"),
+        float("inf"),
+        1.3e15,
+        10**5000,
+        -(10**14),
+        True,
+        None,
+        b"2011-03-13",
+        [2011],
+        UNDATED,
+    ],
+    ids=lambda value: "huge" if isinstance(value, int) and abs(value) > 10**30 else repr(value)[:30],
+)
+def test_refused_with_a_short_message(value):
+    with pytest.raises(ValueError, match="not a time: ") as caught:
+        parse_time(value)
+    assert "ISO 8601" in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_the_message_names_the_value():
+    with pytest.raises(ValueError, match="'13/03/2011'"):
+        parse_time("13/03/2011")
+
+
+@pytest.mark.parametrize(
+    ("value", "pattern"),
+    [("2011", "%d.%m.%Y"), ("2011", "%Q"), ("2011 2011", "%Y %Y"), ("x", "epoch_s"), (True, "%Y"), (None, "%Y")],
+)
+def test_the_message_names_the_pattern(value, pattern):
+    with pytest.raises(ValueError, match="not a time") as caught:
+        parse_time(value, pattern)
+    assert repr(pattern) in str(caught.value)
+
+
+def test_zones_that_leave_the_calendar_are_refused():
+    with pytest.raises(ValueError, match="years 1 to 9999"):
+        parse_time("0001-01-01T00:00:00+01:00")
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (0, "1970-01-01T00:00:00Z"),
+        (NOON + 250, "2011-03-13T12:00:00.250Z"),
+        (-1, "1969-12-31T23:59:59.999Z"),
+        (np.int64(NOON), "2011-03-13T12:00:00Z"),
+        (UNDATED, "undated"),
+    ],
+)
+def test_format(ms, text):
+    assert format_time(ms) == text
+
+
+def test_format_refuses_what_no_calendar_has():
+    with pytest.raises(ValueError, match="outside the years"):
+        format_time(UNDATED + 1)
+
+
+def test_undated_fits_an_int64_and_precedes_every_date():
+    assert np.array([UNDATED], dtype=np.int64)[0] == UNDATED
+    assert parse_time("0001-01-01") > UNDATED
+
+
+def test_agrees_with_the_standard_library_over_a_thousand_random_moments():
+    rng = np.random.default_rng(7)
+    for ms in rng.integers(-60_000_000_000_000, 250_000_000_000_000, 1000).tolist():
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
+        assert parse_time(moment.isoformat()) == ms
+        assert parse_time(format_time(ms)) == ms
+
+
+def test_long_hostile_text_is_refused_quickly():
+    start = clock.perf_counter()
+    for text in ("Sun, " * 50_000, "1" + " " * 200_000 + "x", "Sun " + " " * 200_000 + "Mar"):
+        with pytest.raises(ValueError, match="not a time"):
+            parse_time(text)
+    assert clock.perf_counter() - start < 2
