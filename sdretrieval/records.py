@@ -52,15 +52,15 @@ def rank_order(docids: Sequence[str], scores: ArrayLike, depth: int | None = Non
     order = candidates[by_score]
     key = key[by_score]
     same_as_next = key[1:] == key[:-1]
-    if same_as_next.any():
-        # Strings are compared inside tied groups only: sort the tied by docid, then stably by group.
-        tied = np.flatnonzero(np.append(same_as_next, False) | np.insert(same_as_next, 0, False))
-        members = order[tied].tolist()
-        names = [docids[i] for i in members]
-        by_name = np.array(sorted(range(len(names)), key=names.__getitem__, reverse=True))
-        by_group = np.argsort(key[tied][by_name], kind="stable")
-        order[tied] = order[tied][by_name[by_group]]
-    return order[:depth]
+    if not same_as_next.any():
+        return order[:depth]
+    # Strings are compared inside tied groups only.
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], same_as_next, [False]))))
+    positions = order.tolist()
+    for start, last in edges.reshape(-1, 2).tolist():
+        group = positions[start : last + 1]
+        positions[start : last + 1] = sorted(group, key=docids.__getitem__, reverse=True)
+    return np.array(positions[:depth], dtype=np.int64)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 _EARLIEST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
 _LATEST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
 _SECONDS_BELOW = 1e11
+_LONGEST = 100
 
 _NUMBER = re.compile(r"[+-]?[0-9]{1,19}(?:\.[0-9]{0,19})?", re.ASCII)
 _MONTH = re.compile(r"([0-9]{4})-([0-9]{2})", re.ASCII)
@@ -112,6 +113,8 @@ def _parse(value: object) -> int:
 
 
 def _parse_text(text: str) -> int:
+    if len(text) > _LONGEST:  # no date is; and no pattern below is then given much to chew on
+        raise ValueError(f"{len(text)} characters")
     if text.isdigit() and text.isascii():
         if len(text) == 4:
             return _milliseconds(datetime(int(text), 1, 1))

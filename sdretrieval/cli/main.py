@@ -17,6 +17,15 @@ from sdretrieval.errors import SdretrievalError
 # verb -> (module in this folder, one line of help)
 VERBS: dict[str, tuple[str, str]] = {
     "index": ("index", "turn a corpus into a Lucene index"),
+    "search": ("search", "rank a collection for topics, and write a TREC run"),
+    "rerank": ("rerank", "rescore the documents of a TREC run"),
+    "models": ("models", "list the ranking models and their parameters"),
+    "explain": ("explain", "show what a model learnt for a query, and why a document ranks where it does"),
+    "expansion": ("expansion", "show and compare saved expanded queries"),
+    "evaluate": ("evaluate", "measure runs against judgments, with significance"),
+    "compare": ("compare", "compare two runs topic by topic"),
+    "report": ("report", "write one self-contained HTML page about runs"),
+    "drift": ("drift", "how the words of a dated collection change over time"),
     "doctor": ("doctor", "say what was found on this machine and in an index, and what to mend"),
     "demo": ("demo", "make the demo collection, index, rank and evaluate it"),
 }

@@ -5,7 +5,8 @@ Every topic has one event (or one standing theme) of its own. There are three ki
 - ``breaking``: asked while the event is still in the news. An older event of the same kind, elsewhere, was
   reported with the same words: time tells the two apart.
 - ``retrospective``: asked weeks after the event has faded. A rival event of the same kind was in the news
-  in the same days, so that time does not tell them apart; and recency is misleading.
+  in the same days, so that time does not tell those two apart; the burst itself can be found, recency cannot
+  help.
 - ``standing``: a theme reported evenly through the year: time says nothing.
 
 Documents are judged by the event they were generated from: 2 where it is what the report is about, 1 where

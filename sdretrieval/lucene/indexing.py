@@ -34,7 +34,7 @@ from sdretrieval.progress import bar, progress
 from sdretrieval.times import format_time
 
 # Times are terms of twenty digits, a 1 and (ms + 10^18), that sort as the times do. Digits alone: the
-# Japanese analyzer parts letters from digits, the French one shortens words; a number passes all of them whole.
+# Japanese analyzer parts letters from digits, the French one shortens words; numbers pass all of them whole.
 TIME_OFFSET = 10**18
 DOCUMENTS_PER_SHARD = 5_000
 BYTES_PER_SHARD = 64 << 20
@@ -294,7 +294,7 @@ def _run_anserini(arguments: list[str], expected: int) -> None:
     """Run IndexCollection and make sure that every document arrived.
 
     Java works in a thread of its own, so that Ctrl-C reaches Python at once. Anserini prints its errors
-    instead of raising them, so what it prints, its counters and Lucene's record of a fatal error are looked at.
+    instead of raising them: what it prints, its counters and Lucene's record of a fatal error tell.
     """
     from sdretrieval.lucene.jvm import java_class
 

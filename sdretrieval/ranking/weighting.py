@@ -173,3 +173,18 @@ class TfIdf(Weighting):
 
     doc_factors = BM25.doc_factors
     lucene_lengths: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class LuceneJelinekMercer(Weighting):
+    """Lucene's LMJelinekMercerSimilarity: log(1 + (1-λ) f/|D| / (λ p)), p = (cf+1)/(|C|+1); λ is the collection's."""
+
+    lam: float = 0.1
+    kind: ClassVar[int] = LOG
+    is_language_model: ClassVar[bool] = False
+
+    def term_factors(self, statistics: Statistics, terms: np.ndarray) -> np.ndarray:
+        return (1.0 - self.lam) * (statistics.n_tokens + 1.0) / (self.lam * (statistics.cf[terms] + 1.0))
+
+    def doc_factors(self, statistics: Statistics, lengths: np.ndarray) -> np.ndarray:
+        return _inverse(lucene_length(lengths))

@@ -168,7 +168,7 @@ def test_the_message_names_the_value():
 
 @pytest.mark.parametrize(
     ("value", "pattern"),
-    [("2011", "%d.%m.%Y"), ("2011", "%Q"), ("2011 2011", "%Y %Y"), ("x", "epoch_s"), (True, "%Y"), (None, "%Y")],
+    [("2011", "%d.%m.%Y"), ("2011", "%Q"), ("1 1", "%Y %Y"), ("x", "epoch_s"), (True, "%Y"), (None, "%Y")],
 )
 def test_the_message_names_the_pattern(value, pattern):
     with pytest.raises(ValueError, match="not a time") as caught:

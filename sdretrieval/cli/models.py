@@ -1,0 +1,67 @@
+"""``sdretrieval models``: the ranking models and their parameters."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from sdretrieval.errors import ParameterError
+
+EXAMPLE = """\
+examples:
+  sdretrieval models
+  sdretrieval models sd3
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLE
+    parser.add_argument("names", nargs="*", metavar="MODEL", help="show these models' parameters")
+    parser.add_argument("--json", action="store_true", help="for scripts")
+
+
+def run(args: argparse.Namespace) -> int:
+    from sdretrieval.ranking.base import rankers
+
+    known = rankers()
+    for name in args.names:
+        if name not in known:
+            raise ParameterError(f"unknown model {name!r}", remedy=f"One of: {', '.join(known)}.")
+    if args.json:
+        print(json.dumps({name: _as_json(known[name]) for name in args.names or known}, indent=1, ensure_ascii=False))
+    elif args.names:
+        print("\n\n".join(_detail(known[name]) for name in args.names))
+    else:
+        width = max(map(len, known))
+        for name, model in known.items():
+            print(f"{name:<{width}}  {model.description}")
+        print("\n`sdretrieval models NAME` lists a model's parameters; --set NAME=VALUE sets one.")
+    return 0
+
+
+def _rows(model) -> list[tuple[str, str, str, str, str]]:
+    from sdretrieval.ranking.parameters import domains
+    from sdretrieval.ranking.profiles import profile_settings
+
+    paper = profile_settings("paper", model)
+    return [
+        (name, domain.symbol, repr(f.default).strip("'"), str(paper.get(name, "")), f"{domain.help}  {domain.describe()}")
+        for name, (f, domain) in domains(model).items()
+    ]
+
+
+def _detail(model) -> str:
+    head = ("parameter", "symbol", "default", "paper", "meaning")
+    rows = [head, *_rows(model)]
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    table = "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, [*widths, 0], strict=True)) for row in rows)
+    return f"{model.name}: {model.description}\n\n{table}"
+
+
+def _as_json(model) -> dict:
+    names = ("name", "symbol", "default", "paper", "meaning")
+    return {
+        "description": model.description,
+        "uses_feedback": model.uses_feedback,
+        "parameters": [dict(zip(names, row, strict=True)) for row in _rows(model)],
+    }

@@ -1,0 +1,100 @@
+"""Flags that several verbs share, so that they are spelled and explained alike everywhere."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from sdretrieval.errors import InputError, ParameterError
+from sdretrieval.ranking.base import Ranker, make_ranker
+from sdretrieval.records import Qrels, Topic
+
+
+def add_index_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--index", required=True, metavar="DIR", help="Lucene index (Anserini's, Pyserini's or ours)")
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("model")
+    group.add_argument("--model", default="sd3", metavar="NAME", help="see `sdretrieval models` (default: sd3)")
+    group.add_argument(
+        "--profile", metavar="NAME|FILE", help="parameter values: default, paper, anserini, or a file from `tune`"
+    )
+    group.add_argument(
+        "--set", dest="settings", action="append", default=[], metavar="NAME=VALUE",
+        help="set a parameter of the model; may be repeated",
+    )  # fmt: skip
+    group.add_argument("--feedback-qrels", metavar="FILE", help="learn from judged documents instead of the first hits")
+    group.add_argument(
+        "--relevant", nargs="+", default=[], metavar="DOCID",
+        help="documents known to be relevant, for every topic of the call",
+    )  # fmt: skip
+    group.add_argument(
+        "--nonrelevant", nargs="+", default=[], metavar="DOCID", help="documents known not to be relevant"
+    )
+
+
+def ranker_from(args: argparse.Namespace) -> Ranker:
+    return make_ranker(args.model, args.settings, profile=args.profile)
+
+
+def judged_from(args: argparse.Namespace, topics: list[Topic]) -> Qrels | None:
+    """Judged feedback from a qrels file, or from docids on the command line."""
+    if args.feedback_qrels:
+        if args.relevant or args.nonrelevant:
+            raise ParameterError("give either --feedback-qrels or --relevant/--nonrelevant, not both")
+        from sdretrieval.trec import read_qrels
+
+        return read_qrels(args.feedback_qrels)
+    if not args.relevant and not args.nonrelevant:
+        return None
+    both = sorted(set(args.relevant) & set(args.nonrelevant))
+    if both:
+        raise ParameterError(f"{both[0]!r} is given as relevant and as not relevant")
+    grades = {**dict.fromkeys(args.relevant, 1), **dict.fromkeys(args.nonrelevant, 0)}
+    return Qrels({topic.qid: dict(grades) for topic in topics})
+
+
+def add_topic_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    group = parser.add_argument_group("topics")
+    group.add_argument("--topics", required=required, metavar="FILE", help="topics: TSV, JSONL, TREC, SMART, Microblog …")
+    group.add_argument("--topic-format", metavar="NAME", help="where the format is not told from the file")
+    group.add_argument("--topic-field", default="title", metavar="FIELD", help="title, desc, narr, or title+desc …")
+    group.add_argument("--topic-times", metavar="FILE", help="query times: qid, tab, ISO time")
+
+
+def topics_from(args: argparse.Namespace) -> list[Topic]:
+    from sdretrieval.trec import read_topics
+
+    topics = read_topics(args.topics, format=args.topic_format, field=args.topic_field, times=args.topic_times)
+    if not topics:
+        raise InputError("no topics in it", file=args.topics)
+    return topics
+
+
+def add_threads_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--threads", type=positive, default=default_threads(), metavar="N", help="default: %(default)s")
+
+
+def default_threads() -> int:
+    import os
+
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def positive(text: str) -> int:
+    """argparse type: a whole number of at least 1."""
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
+    return value
+
+
+def existing_folder(text: str) -> Path:
+    path = Path(text)
+    if not path.is_dir():
+        raise argparse.ArgumentTypeError(f"no folder {text!r}")
+    return path

@@ -1,0 +1,47 @@
+"""``sdretrieval rerank``: rescore the documents of any TREC run."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from sdretrieval.cli import options
+from sdretrieval.cli.search import Expansions, add_output_arguments, write
+
+EXAMPLE = """\
+example:
+  sdretrieval rerank --index indexes/mine --run runs/bm25.txt --topics topics.tsv --output runs/sd3.txt
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLE
+    options.add_index_argument(parser)
+    parser.add_argument("--run", dest="run_file", required=True, metavar="FILE", help="a TREC run, plain or .gz")
+    add_output_arguments(parser)
+    parser.add_argument("--hits", type=options.positive, metavar="N", help="default: as many as the run has")
+    parser.add_argument(
+        "--missing", choices=("error", "drop"), default="error",
+        help="documents that are not in the index, topics without a text (default: error)",
+    )  # fmt: skip
+    options.add_topic_arguments(parser)
+    options.add_model_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from sdretrieval.retrieval import Report, as_snapshot, rerank
+    from sdretrieval.trec import read_run
+
+    began = time.perf_counter()
+    ranker, topics = options.ranker_from(args), options.topics_from(args)
+    snapshot = as_snapshot(args.index)
+    report = Report()
+    given = read_run(args.run_file)
+    with Expansions(args, snapshot) as expansions:
+        found = rerank(
+            snapshot, given, topics, ranker, hits=args.hits, threads=args.threads, missing=args.missing,
+            judged=options.judged_from(args, topics), prune=args.prune, plans=expansions.plans,
+            on_result=expansions.keep, report=report,
+        )  # fmt: skip
+    write(args, "rerank", found, ranker, snapshot, report, began, {"topics": args.topics, "run": args.run_file})
+    return 0

@@ -1,0 +1,98 @@
+"""``sdretrieval search``: rank a whole collection for each topic."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from sdretrieval.cli import options
+
+EXAMPLE = """\
+examples:
+  sdretrieval search --index indexes/mine --topics topics.tsv --output runs/sd3.txt
+  sdretrieval search --index indexes/mine --topics topics.tsv --model rm3 --profile anserini --output runs/rm3.txt
+  sdretrieval search --index indexes/mine --topics topics.tsv --model sd --set fb_docs=50 --output runs/sd.txt
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLE
+    options.add_index_argument(parser)
+    add_output_arguments(parser)
+    parser.add_argument("--hits", type=options.positive, default=1000, metavar="N", help="default: %(default)s")
+    options.add_topic_arguments(parser)
+    options.add_model_arguments(parser)
+
+
+def add_output_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--output", required=True, metavar="FILE", help="the run; .gz compresses it")
+    parser.add_argument("--tag", help="last column of the run (default: the model's name)")
+    options.add_threads_argument(parser)
+    parser.add_argument(
+        "--prune", type=options.positive, metavar="N",
+        help="keep the N strongest words of the final query: faster, not exact; says what it gave up",
+    )  # fmt: skip
+    parser.add_argument("--save-expansion", metavar="FILE", help="write the estimated queries, to read, edit or replay")
+    parser.add_argument("--expansion", metavar="FILE", help="rank with these queries instead of estimating them")
+
+
+def run(args: argparse.Namespace) -> int:
+    from sdretrieval.retrieval import Report, as_snapshot, search
+
+    began = time.perf_counter()
+    ranker, topics = options.ranker_from(args), options.topics_from(args)
+    snapshot = as_snapshot(args.index)
+    report = Report()
+    with Expansions(args, snapshot) as expansions:
+        found = search(
+            snapshot, topics, ranker, hits=args.hits, threads=args.threads, judged=options.judged_from(args, topics),
+            prune=args.prune, plans=expansions.plans, on_result=expansions.keep, report=report,
+        )  # fmt: skip
+    write(args, "search", found, ranker, snapshot, report, began, {"topics": args.topics})
+    return 0
+
+
+class Expansions:
+    """--expansion in, --save-expansion out."""
+
+    def __init__(self, args: argparse.Namespace, snapshot) -> None:
+        from sdretrieval.ranking import expansion
+
+        self.args, self.snapshot, self.results = args, snapshot, []  # type: ignore[var-annotated]
+        self.plans = expansion.read_expansions(args.expansion, snapshot) if args.expansion else None
+        self.keep = self.results.append if args.save_expansion else None
+
+    def __enter__(self) -> Expansions:
+        return self
+
+    def __exit__(self, kind, *_: object) -> None:
+        if kind is None and self.args.save_expansion:
+            from sdretrieval.ranking.expansion import write_expansions
+
+            write_expansions(self.args.save_expansion, self.results, self.snapshot)
+
+
+def write(args, verb: str, found, ranker, snapshot, report, began: float, inputs: dict) -> None:
+    """The run, its manifest, and a closing line."""
+    from sdretrieval.manifest import manifest, write_manifest
+    from sdretrieval.records import Run
+    from sdretrieval.trec import write_run
+
+    write_run(args.output, Run(found.rankings, args.tag or found.tag))
+    settings = {name: getattr(args, name, None) for name in ("hits", "prune", "missing", "profile", "tag")}
+    inputs = {**inputs, "expansion": args.expansion, "feedback": args.feedback_qrels}
+    write_manifest(
+        args.output, manifest(verb=verb, ranker=ranker, snapshot=snapshot, inputs=inputs, options=settings)
+    )
+    say = lambda text: print(text, file=sys.stderr)  # noqa: E731
+    if report.empty_topics:
+        say(f"no known word in topics {', '.join(report.empty_topics[:10])}: no documents for them")
+    if report.dropped:
+        say(f"{report.dropped} documents of the run are not in the index and were dropped")
+    if report.pruned:
+        mean = sum(report.pruned) / len(report.pruned)
+        say(f"pruning gave up {100 * mean:.2f} % of the weights on average, {100 * max(report.pruned):.2f} % at most")
+    hits = sum(len(ranking) for ranking in found.rankings.values())
+    seconds = time.perf_counter() - began
+    say(f"{args.output}: {len(found)} topics, {hits} documents, {seconds:.1f} s")

@@ -1,0 +1,47 @@
+"""Named sets of parameter values: ``paper`` (thesis Table 5.3), ``anserini``, ``default``, or a file.
+
+A profile is a JSON object: model name -> {parameter: value}. ``sdretrieval tune`` writes such files. ``default`` is
+the models' own defaults; docs/RESULTS.md says how they were chosen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sdretrieval.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    from sdretrieval.ranking.base import Ranker
+
+SHIPPED = ("default", "paper", "anserini")
+
+
+def read_profile(name: str) -> dict[str, dict[str, Any]]:
+    """A shipped profile by name, or one from a file."""
+    if name == "default":
+        return {}
+    if name in SHIPPED:
+        return json.loads(files("sdretrieval.profiles").joinpath(f"{name}.json").read_text(encoding="utf-8"))
+    path = Path(name)
+    if not path.is_file():
+        raise ParameterError(
+            f"no profile {name!r}", remedy=f"One of {', '.join(SHIPPED)}, or the path of a profile file."
+        )
+    try:
+        profile = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"not a profile: {error}", file=path) from None
+    if not isinstance(profile, dict) or not all(isinstance(v, dict) for v in profile.values()):
+        raise InputError('a profile is {"model": {"parameter": value}}', file=path)
+    return profile
+
+
+def profile_settings(name: str, model: type[Ranker]) -> Mapping[str, Any]:
+    """What a profile says about one model, checked against the model's parameters."""
+    from sdretrieval.ranking.parameters import parse_settings
+
+    return parse_settings(model, read_profile(name).get(model.name, {}))

@@ -1,0 +1,190 @@
+"""search and rerank: topics in, a run out. What the command line calls, and what scripts should.
+
+>>> from sdretrieval import search, read_topics            # doctest: +SKIP
+>>> run = search("indexes/cran", read_topics("topics.tsv"), "sd3", hits=1000)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sdretrieval.errors import InputError, ParameterError
+from sdretrieval.progress import progress
+from sdretrieval.ranking.base import Plan, Ranker, make_ranker
+from sdretrieval.ranking.engine import Engine, Judgments, Result
+from sdretrieval.ranking.lucene_models import LuceneRanker
+from sdretrieval.ranking.query import Query
+from sdretrieval.records import Qrels, Ranking, Run, Topic
+from sdretrieval.snapshot import Snapshot, open_snapshot
+
+Index = str | os.PathLike[str] | Snapshot
+
+
+@dataclass
+class Report:
+    """What is worth telling about a batch of queries besides the run."""
+
+    empty_topics: list[str] = field(default_factory=list)  # no known word: no documents
+    pruned: list[float] = field(default_factory=list)  # share of the weights given up, per query
+    dropped: int = 0  # documents of the given run that are not in the index
+
+
+def search(
+    index: Index,
+    topics: Iterable[Topic],
+    model: str | Ranker = "sd3",
+    *,
+    hits: int = 1000,
+    threads: int = 1,
+    judged: Qrels | None = None,
+    prune: int | None = None,
+    plans: Mapping[str, Plan] | None = None,
+    on_result: Callable[[Result], None] | None = None,
+    report: Report | None = None,
+) -> Run:
+    """Rank the whole collection for each topic.
+
+    ``judged``: relevance feedback instead of pseudo-feedback, for the topics it has. ``prune``: keep only so many
+    words of the final plan (faster, not exact). ``plans``: replay these instead of estimating (see expansion.py).
+    ``on_result`` sees each full result.
+    """
+    topics, ranker = list(topics), model if isinstance(model, Ranker) else make_ranker(model)
+    check_hits(hits)
+    snapshot = as_snapshot(index)
+    if isinstance(ranker, LuceneRanker) and snapshot.index is not None and plans is None:
+        from sdretrieval.lucene.search import lucene_search
+
+        return lucene_search(snapshot.index, topics, ranker, hits=hits)
+    engine = Engine(snapshot, threads=threads)
+    queries = [Query.from_topic(snapshot, topic) for topic in topics]
+    if plans is not None:
+        ranker = Replay(plans=plans, base=ranker)
+    results = engine.rank(ranker, queries, hits=hits, judged=_judgments(snapshot, judged), prune=prune)
+    return _collect(snapshot, results, len(queries), ranker.name, on_result, report)
+
+
+def rerank(
+    index: Index,
+    run: Run,
+    topics: Iterable[Topic],
+    model: str | Ranker = "sd3",
+    *,
+    hits: int | None = None,
+    threads: int = 1,
+    missing: str = "error",
+    judged: Qrels | None = None,
+    prune: int | None = None,
+    plans: Mapping[str, Plan] | None = None,
+    on_result: Callable[[Result], None] | None = None,
+    report: Report | None = None,
+) -> Run:
+    """Rescore the documents of a run, with feedback from its first ones; the same documents come out.
+
+    ``missing="drop"`` leaves out documents that are not in the index, and topics of the run without a text;
+    otherwise they are errors.
+    """
+    ranker = model if isinstance(model, Ranker) else make_ranker(model)
+    snapshot, report = as_snapshot(index), report or Report()
+    by_qid = {topic.qid: topic for topic in topics}
+    chosen = _topics_of(run, by_qid, missing)
+    candidates = {topic.qid: _documents(snapshot, run, topic.qid, missing, report) for topic in chosen}
+    engine = Engine(snapshot, threads=threads)
+    queries = [Query.from_topic(snapshot, topic) for topic in chosen]
+    if plans is not None:
+        ranker = Replay(plans=plans, base=ranker)
+    depth = hits if hits is not None else max((len(c) for c in candidates.values()), default=0)
+    results = engine.rank(
+        ranker, queries, hits=depth, candidates=candidates, judged=_judgments(snapshot, judged), prune=prune
+    )
+    return _collect(snapshot, results, len(queries), ranker.name, on_result, report)
+
+
+def as_snapshot(index: Index) -> Snapshot:
+    return index if isinstance(index, Snapshot) else open_snapshot(Path(index))
+
+
+def check_hits(hits: int) -> None:
+    if hits < 1:
+        raise ParameterError(f"hits must be at least 1; got {hits}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay(Ranker):
+    """Ranks with plans that were estimated before, and perhaps edited, instead of estimating anew."""
+
+    plans: Mapping[str, Plan]
+    base: Ranker
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.base.name
+
+    def first(self, query: Query, statistics: Any) -> Plan:
+        try:
+            return self.plans[query.qid]
+        except KeyError:
+            raise InputError(
+                f"topic {query.qid!r} has no expansion in the file", remedy="Add it, or leave the topic out."
+            ) from None
+
+
+def _collect(snapshot: Snapshot, results, total: int, tag: str, on_result, report: Report | None) -> Run:
+    rankings = {}
+    for result in progress(results, total=total, label="ranking", unit="topic"):
+        rankings[result.query.qid] = Ranking(snapshot.docids.take(result.docs), result.scores)
+        if report is not None:
+            if result.query.is_empty:
+                report.empty_topics.append(result.query.qid)
+            if "pruned" in result.notes:
+                report.pruned.append(result.notes["pruned"])
+        if on_result is not None:
+            on_result(result)
+    return Run(rankings, tag)
+
+
+def _topics_of(run: Run, by_qid: Mapping[str, Topic], missing: str) -> list[Topic]:
+    unknown = [qid for qid in run if qid not in by_qid]
+    if unknown and missing != "drop":
+        raise InputError(
+            f"topic {unknown[0]!r} of the run has no text among the {len(by_qid)} topics "
+            f"({len(unknown)} such topics)",
+            remedy="Give the topic file the run was made with, or pass --missing drop.",
+        )
+    return [by_qid[qid] for qid in run if qid in by_qid]
+
+
+def _documents(snapshot: Snapshot, run: Run, qid: str, missing: str, report: Report) -> np.ndarray:
+    docids = run[qid].docids
+    numbers = snapshot.docids.find_many(docids)
+    absent = np.flatnonzero(numbers < 0)
+    if len(absent):
+        if missing != "drop":
+            raise InputError(
+                f"topic {qid}: docid {docids[int(absent[0])]!r} is not in index {snapshot.name!r} "
+                f"({snapshot.n_docs} documents; {len(absent)} of the topic's {len(docids)} are not)",
+                remedy="Re-index, or pass --missing drop.",
+            )
+        report.dropped += len(absent)
+    return numbers[numbers >= 0]
+
+
+def _judgments(snapshot: Snapshot, judged: Qrels | None) -> dict[str, Judgments]:
+    """Qrels in document numbers; judged documents that are not in the index cannot teach anything."""
+    result = {}
+    for qid, grades in (judged or {}).items():
+        numbers = snapshot.docids.find_many(list(grades))
+        relevance = np.fromiter(grades.values(), dtype=np.int64, count=len(grades))
+        result[qid] = Judgments(
+            np.sort(numbers[(numbers >= 0) & (relevance > 0)]), np.sort(numbers[(numbers >= 0) & (relevance <= 0)])
+        )
+    return result
+
+
+def queries_of(snapshot: Snapshot, topics: Sequence[Topic]) -> list[Query]:
+    return [Query.from_topic(snapshot, topic) for topic in topics]

@@ -1,0 +1,95 @@
+"""CSV and TSV."""
+
+from __future__ import annotations
+
+import pytest
+
+from sdretrieval.corpus import Problems, Reader
+from sdretrieval.errors import InputError, ParameterError
+
+
+def read(*paths, **options):
+    return list(Reader(**options).read(paths))
+
+
+def test_csv_with_quotes_line_breaks_and_a_column_map(tmp_path):
+    path = tmp_path / "news.csv"
+    path.write_text(
+        'url,headline,body,day,empty\r\n'
+        'u1,"Tea, and ""time""","two\nlines",2024-05-01,\r\n'
+        "u2,Plain,text,2024-05-02,\r\n",
+        newline="",
+    )  # fmt: skip
+    first, second = read(path, docid="url", contents=("headline", "body"), date="day")
+    assert first.docid == "u1"
+    assert first.contents == 'Tea, and "time"\ntwo\nlines'
+    assert first.fields == {"headline": 'Tea, and "time"', "body": "two\nlines", "day": "2024-05-01"}
+    assert (second.line, second.time) == (4, 1714608000000)  # date -d 2024-05-02T00:00:00Z +%s
+
+
+def test_tsv_has_no_quoting(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text('id\tcontents\n1\t"unbalanced\n2\the said "no"\n')
+    assert [document.contents for document in read(path)] == ['"unbalanced', 'he said "no"']
+
+
+def test_columns_name_what_has_no_header(tmp_path):
+    path = tmp_path / "collection.tsv"  # as MS MARCO's
+    path.write_text("0\tThe presence\n1\tof communication\n")
+    assert [(d.docid, d.contents) for d in read(path, columns=("id", "contents"))] == [
+        ("0", "The presence"), ("1", "of communication"),
+    ]  # fmt: skip
+
+
+def test_delimiter_for_csv_from_elsewhere_and_quoted_tsv(tmp_path):
+    (tmp_path / "a.csv").write_text("id;contents\n1;one, two\n")
+    assert read(tmp_path / "a.csv", delimiter=";")[0].contents == "one, two"
+    (tmp_path / "b.tsv").write_text('id\tcontents\n1\t"a\ttab"\n')
+    assert read(tmp_path / "b.tsv", format="csv", delimiter="\t")[0].contents == "a\ttab"
+    with pytest.raises(ParameterError, match="one character"):
+        Reader(delimiter="::")
+
+
+def test_fields_beyond_the_csv_modules_own_limit(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("id,contents\n1," + "word " * 100_000 + "\n")
+    assert len(read(path)[0].contents) == 500_000
+
+
+@pytest.mark.parametrize(("text", "line", "told"), [
+    ("id,contents\n1,x\n2,y,z\n", 3, "3 columns, expected 2 (id, contents): ['2', 'y', 'z']"),
+    ("id,contents\n1,x\n2\n", 3, "1 columns, expected 2"),
+    ("id,contents\n1,x\n,y\n", 3, "no field 'id'"),
+    ("id,contents\n1,x\n2,\n", 3, "no field 'contents'"),
+    ('id,contents\n1,x\n2,"y"z\n', 3, "malformed row"),
+    ('id,contents\n1,x\n2,"never closed\n', 3, "malformed row (unexpected end of data)"),
+])  # fmt: skip
+def test_bad_rows(tmp_path, text, line, told):
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read(path)
+    assert str(caught.value).startswith(f"{path}:{line}: ")
+    assert told in str(caught.value)
+    problems = Problems(skip=True)
+    assert [document.docid for document in read(path, problems=problems)] == ["1"]
+    assert problems.count == 1
+
+
+@pytest.mark.parametrize(("header", "told"), [
+    ("id,contents,id", "names the column 'id' twice"),
+    ("id,,contents", "has a column without a name"),
+])  # fmt: skip
+def test_bad_header(tmp_path, header, told):
+    path = tmp_path / "a.csv"
+    path.write_text(header + "\n1,x,y\n")
+    with pytest.raises(InputError, match=told):
+        read(path)
+
+
+def test_wrong_encoding(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("id,contents\n1,café\n".encode("cp1252"))
+    with pytest.raises(InputError, match=r"a\.csv:2: not utf-8 text: byte 0xe9"):
+        read(path)
+    assert read(path, encoding="cp1252")[0].contents == "café"

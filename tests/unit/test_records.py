@@ -1,0 +1,169 @@
+"""Rank order and the small records."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from sdretrieval.errors import ParameterError
+from sdretrieval.records import Qrels, Ranking, Run, Topic, rank_order
+
+
+def ordered(docids, scores, depth=None):
+    return [docids[i] for i in rank_order(docids, scores, depth)]
+
+
+def test_score_down():
+    assert ordered(["a", "b", "c"], [1.0, 3.0, 2.0]) == ["b", "c", "a"]
+
+
+def test_ties_by_docid_down():
+    assert ordered(["a", "c", "b", "z"], [1.0, 1.0, 1.0, 2.0]) == ["z", "c", "b", "a"]
+
+
+def test_docids_are_text_not_numbers():
+    assert ordered(["10", "9", "100"], [0, 0, 0]) == ["9", "100", "10"]
+
+
+def test_scores_equal_in_single_precision_are_ties():
+    """float32 has 24 bits: 2^24 and 2^24 + 1 are the same number there."""
+    assert ordered(["b", "a"], [2.0**24, 2.0**24 + 1]) == ["b", "a"]
+    assert ordered(["b", "a"], [2.0**24, 2.0**24 + 2]) == ["a", "b"]
+
+
+def test_scores_beyond_single_precision_are_infinite_and_infinities_tie():
+    assert ordered(["a", "b", "c", "d"], [1e300, np.inf, -np.inf, -1e300]) == ["b", "a", "d", "c"]
+
+
+def test_zero_has_no_sign():
+    assert ordered(["a", "b", "c"], [0.0, -0.0, 1e-60]) == ["c", "b", "a"]
+
+
+def test_several_tied_groups_keep_apart():
+    docids = ["a", "b", "c", "d", "e", "f"]
+    assert ordered(docids, [1, 2, 1, 2, 3, 1]) == ["e", "d", "b", "f", "c", "a"]
+
+
+def test_code_points_order_as_their_utf8_bytes():
+    docids = ["z", "é", "\uffee", "\U0001f600", "a"]
+    assert ordered(docids, np.zeros(5)) == sorted(docids, key=str.encode, reverse=True)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2, 3, 5, 8, 9, 100])
+def test_a_cut_is_the_beginning_of_the_whole(depth):
+    docids = [f"d{i}" for i in range(9)]
+    scores = [1, 2, 2, 2, 0, 0, 1, 3, 2]
+    assert ordered(docids, scores, depth) == ordered(docids, scores)[:depth]
+
+
+def test_random_cuts_are_the_beginning_of_the_whole():
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        n = int(rng.integers(1, 40))
+        docids = [str(i) for i in rng.permutation(100)[:n]]
+        scores = rng.integers(0, 6, n)
+        depth = int(rng.integers(0, n + 3))
+        assert ordered(docids, scores, depth) == ordered(docids, scores)[:depth]
+
+
+def test_nothing_to_rank():
+    assert rank_order([], []).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("docids", "scores", "depth", "message"),
+    [
+        (["a"], [1.0, 2.0], None, "1 docids"),
+        (["a", "b"], [[1.0, 2.0]], None, "shape"),
+        (["a", "b"], [1.0, np.nan], None, "score of 'b' is not a number"),
+        (["a"], [1.0], -1, "depth must be at least 0, got -1"),
+    ],
+)
+def test_refused(docids, scores, depth, message):
+    with pytest.raises(ParameterError, match=message):
+        rank_order(docids, scores, depth)
+
+
+@pytest.mark.parametrize("kind", ["distinct", "pairs", "all tied"])
+def test_five_hundred_topics_of_a_thousand_take_a_fraction_of_a_second(kind):
+    """The target is well below 0.5 s; the bound leaves room for a busy machine."""
+    rng = np.random.default_rng(2)
+    docids = [f"DOC-{i:07d}" for i in rng.permutation(100_000)[:1000]]
+    scores = {
+        "distinct": rng.normal(size=1000),
+        "pairs": np.repeat(rng.normal(size=500), 2),
+        "all tied": np.zeros(1000),
+    }[kind]
+    start = time.process_time()
+    for _ in range(500):
+        rank_order(docids, scores)
+    assert time.process_time() - start < 1.0
+
+
+def test_ranking_sorts_itself():
+    ranking = Ranking(["a", "b", "c"], [1.0, 2.0, 1.0])
+    assert ranking.docids == ["b", "c", "a"]
+    assert ranking.scores.tolist() == [2.0, 1.0, 1.0]
+    assert list(ranking) == [("b", 2.0), ("c", 1.0), ("a", 1.0)]
+
+
+def test_ranking_keeps_double_precision():
+    """In order of single precision, but with the scores it was given."""
+    ranking = Ranking(["a", "b"], [1.0 + 1e-12, 1.0])
+    assert list(ranking) == [("b", 1.0), ("a", 1.0 + 1e-12)]
+
+
+def test_ranking_does_not_share_or_give_away_its_scores():
+    scores = np.array([1.0, 2.0])
+    ranking = Ranking(["a", "b"], scores)
+    scores[:] = 0
+    assert ranking.scores.tolist() == [2.0, 1.0]
+    with pytest.raises(ValueError, match="read-only"):
+        ranking.scores[0] = 5
+
+
+def test_ranking_refuses_a_document_twice():
+    with pytest.raises(ParameterError, match="'a' is ranked twice"):
+        Ranking(["a", "b", "a"], [1.0, 2.0, 3.0])
+
+
+def test_ranking_top_and_equality():
+    ranking = Ranking(["a", "b", "c"], [1.0, 3.0, 2.0])
+    assert ranking.top(2) == Ranking(["c", "b"], [2.0, 3.0])
+    assert ranking.top(2) != ranking
+    assert ranking != "bca"
+    assert len(ranking.top(0)) == 0
+
+
+def test_ranking_says_what_it_holds():
+    assert repr(Ranking(["a", "b", "c", "d"], [1, 2, 3, 4])) == "Ranking(4 documents: d 4, c 3, b 2, …)"
+    assert repr(Ranking([], [])) == "Ranking(0 documents: )"
+
+
+def test_run_is_a_mapping_in_the_given_order():
+    run = Run({"9": Ranking(["a"], [1.0]), "1": Ranking(["b", "c"], [1.0, 2.0])}, "mine")
+    assert list(run) == ["9", "1"]
+    assert len(run) == 2
+    assert "1" in run
+    assert run["1"].docids == ["c", "b"]
+    assert run.get("2") is None
+    assert run.to_dict() == {"9": {"a": 1.0}, "1": {"c": 2.0, "b": 1.0}}
+
+
+def test_qrels_are_a_mapping():
+    qrels = Qrels({"1": {"a": 2, "b": 0, "c": 1, "d": -1}})
+    assert qrels["1"]["a"] == 2
+    assert list(qrels) == ["1"]
+    assert qrels.relevant("1") == {"a", "c"}
+    assert qrels.relevant("1", level=2) == {"a"}
+    assert qrels.relevant("7") == set()
+
+
+def test_topics_compare_by_value_and_cannot_be_changed():
+    topic = Topic("1", "words")
+    assert topic == Topic("1", "words", None, {})
+    assert hash(topic) == hash(Topic("1", "words", None, {"desc": "x"}))
+    with pytest.raises(AttributeError):
+        topic.text = "others"  # type: ignore[misc]
