@@ -56,26 +56,49 @@ def score_by_terms(ptr, docs, counts, terms, weights, A, B, kind, scores, touche
 
 
 @njit(cache=True, nogil=True)
-def score_by_docs(ptr, terms, counts, weights, active, A, B, kind, start, stop, scores, touched):
-    """Document at a time, many queries at once: one φ serves every query that has the word.
+def score_in_blocks(ptr, docs, counts, terms, w_ptr, w_query, w_value, A, B, kind, start, stop, size, scores):
+    """Many queries at once over documents start..stop: one φ serves every query that has the word.
 
-    weights[w, q] and scores[d, q]; ``active`` marks the words that any query has.
+    The words' weights are a sparse matrix, a row per word: w_ptr, w_query, w_value. Documents go by blocks of
+    ``size``, so that the block's scores[d, q] stay in the processor's cache while all the words pass over them.
     """
-    n = weights.shape[1]
+    n = scores.shape[1]
+    cursor = np.empty(len(terms), np.int64)
+    for i in range(len(terms)):  # the first posting at or after ``start``, by bisection
+        low, high = ptr[terms[i]], ptr[terms[i] + 1]
+        while low < high:
+            middle = (low + high) // 2
+            if docs[middle] < start:
+                low = middle + 1
+            else:
+                high = middle
+        cursor[i] = low
     row = np.zeros(n)
-    for d in range(start, stop):
-        row[:] = 0.0
-        met = 0
-        for k in range(ptr[d], ptr[d + 1]):
-            w = terms[k]
-            if active[w]:
-                met = 1
-                phi = _phi(kind, counts[k], A[w], B[d])
-                for q in range(n):
-                    row[q] += phi * weights[w, q]
-        for q in range(n):
-            scores[d, q] = row[q]
-        touched[d] = met
+    for left in range(start, stop, size):
+        right = min(left + size, stop)
+        for i in range(len(terms)):
+            k, end = cursor[i], ptr[terms[i] + 1]
+            if k == end or docs[k] >= right:
+                continue
+            a, u, v = A[i], w_ptr[i], w_ptr[i + 1]
+            if (v - u) * 4 < n:  # few queries have the word
+                while k < end and docs[k] < right:
+                    d = docs[k]
+                    phi = _phi(kind, counts[k], a, B[d])
+                    for j in range(u, v):
+                        scores[d, w_query[j]] += phi * w_value[j]
+                    k += 1
+            else:  # most have it: a dense row lets the processor add several at a time
+                row[:] = 0.0
+                for j in range(u, v):
+                    row[w_query[j]] = w_value[j]
+                while k < end and docs[k] < right:
+                    d = docs[k]
+                    phi = _phi(kind, counts[k], a, B[d])
+                    for q in range(n):
+                        scores[d, q] += phi * row[q]
+                    k += 1
+            cursor[i] = k
 
 
 @njit(cache=True, nogil=True)
@@ -103,11 +126,20 @@ def background_scores(ptr, terms, counts, p, A, B, kind, start, stop, scores):
 
 
 @njit(cache=True, nogil=True)
+def copy_rows(terms, counts, starts, ptr, out_terms, out_counts):
+    """Gather rows that begin at ``starts`` into one block laid out by ``ptr``."""
+    for i in range(len(starts)):
+        for k in range(ptr[i + 1] - ptr[i]):
+            out_terms[ptr[i] + k] = terms[starts[i] + k]
+            out_counts[ptr[i] + k] = counts[starts[i] + k]
+
+
+@njit(cache=True, nogil=True)
 def sum_rows(ptr, terms, counts, row_weights, row_factors, A, use_log, total, order):
     """Σ_i r_i f_iw B_i (or Σ_i r_i log(1 + f_iw A_w B_i)) over sparse rows; returns how many words were met.
 
     ``total`` is a scratch vector over the vocabulary, all zero before and to be zeroed by the caller after; the
-    words met are listed in ``order``.
+    words met are listed in ``order``, each once: the weights are not negative, so no sum returns to zero.
     """
     met = 0
     for i in range(len(ptr) - 1):
@@ -116,8 +148,10 @@ def sum_rows(ptr, terms, counts, row_weights, row_factors, A, use_log, total, or
             continue
         for k in range(ptr[i], ptr[i + 1]):
             w = terms[k]
-            if total[w] == 0.0:
-                order[met] = w
-                met += 1
-            total[w] += r * log1p(counts[k] * A[w] * b) if use_log else r * counts[k] * b
+            value = r * log1p(counts[k] * A[w] * b) if use_log else r * counts[k] * b
+            if value > 0.0:
+                if total[w] == 0.0:
+                    order[met] = w
+                    met += 1
+                total[w] += value
     return met

@@ -58,8 +58,12 @@ def rank_order(docids: Sequence[str], scores: ArrayLike, depth: int | None = Non
     edges = np.flatnonzero(np.diff(np.concatenate(([False], same_as_next, [False]))))
     positions = order.tolist()
     for start, last in edges.reshape(-1, 2).tolist():
-        group = positions[start : last + 1]
-        positions[start : last + 1] = sorted(group, key=docids.__getitem__, reverse=True)
+        if last - start == 1:  # most ties are pairs, and `sorted` costs more than one comparison
+            if docids[positions[start]] < docids[positions[last]]:
+                positions[start], positions[last] = positions[last], positions[start]
+        else:
+            group = positions[start : last + 1]
+            positions[start : last + 1] = sorted(group, key=docids.__getitem__, reverse=True)
     return np.array(positions[:depth], dtype=np.int64)
 
 

@@ -15,6 +15,8 @@ import json
 import os
 import shutil
 import tempfile
+import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sdretrieval.errors import IndexProblem
+from sdretrieval.errors import IndexProblem, ParameterError
 from sdretrieval.lucene.analysis import AnalyzerSpec, analyzer_of, read_notes
 from sdretrieval.lucene.export import export_index, fingerprint
 from sdretrieval.statistics import Statistics
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1  # of the snapshot's files: raise it when they change, and old snapshots are rebuilt
 UNDATED = np.iinfo(np.int64).min
+ABANDONED = 24 * 3600  # seconds after which a half-built snapshot has no builder any more
 
 # name -> type; the files are plain little-endian arrays. The first group comes from SnapshotExporter.java.
 ARRAYS = {
@@ -159,11 +162,23 @@ class Snapshot:
         """A snapshot in memory from a matrix of counts, documents x terms. Terms nobody uses are dropped."""
         from scipy.sparse import csr_matrix
 
-        matrix = csr_matrix(counts).astype(np.int32)
+        given = csr_matrix(counts)
+        matrix = given.astype(np.int32)
+        if (matrix != given).nnz or (matrix.nnz and matrix.data.min() < 0):
+            raise ParameterError("counts must be whole numbers from 0 to 2^31 - 1")
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
-        if matrix.shape[1] != len(vocabulary):
-            raise ValueError(f"{matrix.shape[1]} columns but {len(vocabulary)} words")
+        times = None if times is None else np.asarray(list(times), dtype=np.int64)
+        for name, values, wanted in (
+            ("words", vocabulary, matrix.shape[1]),
+            ("docids", docids, matrix.shape[0]),
+            ("times", times, matrix.shape[0]),
+        ):
+            if values is not None and len(values) != wanted:
+                raise ParameterError(f"counts are {matrix.shape[0]} x {matrix.shape[1]}, but {len(values)} {name}")
+        for name, strings in (("word", vocabulary), ("docid", docids or ())):
+            if len(set(strings)) != len(strings):
+                raise ParameterError(f"the {name} {Counter(strings).most_common(1)[0][0]!r} is given twice")
         # The index's order: terms by their bytes.
         used = np.asarray(matrix.sum(axis=0)).ravel() > 0
         order = [i for i in sorted(range(len(vocabulary)), key=lambda i: vocabulary[i].encode()) if used[i]]
@@ -180,7 +195,7 @@ class Snapshot:
             "term_counts": columns.data,
             "cf": np.asarray(matrix.sum(axis=0, dtype=np.int64)).ravel(),
             "doc_lengths": np.asarray(matrix.sum(axis=1, dtype=np.int64)).ravel(),
-            "times": np.full(n_docs, UNDATED) if times is None else np.asarray(list(times), dtype=np.int64),
+            "times": np.full(n_docs, UNDATED) if times is None else times,
             "term_text": terms._data, "term_text_ptr": terms._ptr,
             "docid_text": names._data, "docid_text_ptr": names._ptr, "docid_order": names._order,
         }  # fmt: skip
@@ -225,7 +240,7 @@ def open_snapshot(index: str | os.PathLike[str], *, rebuild: bool = False, date_
     mark = fingerprint(index, f"format {FORMAT}", f"date {wanted_field}")
     folder = snapshot_folder(index) / mark
     if rebuild or _problem(folder, mark) is not None:
-        _build(index, folder, mark, wanted_field)
+        _build(index, folder, mark, wanted_field, replace=rebuild)
     problem = _problem(folder, mark)
     if problem is not None:
         raise IndexProblem(
@@ -276,10 +291,11 @@ def _problem(folder: Path, mark: str) -> str | None:
 def _map(path: Path, dtype: str) -> np.ndarray:
     if path.stat().st_size == 0:  # an empty file cannot be mapped
         return np.zeros(0, dtype=dtype)
-    return np.memmap(path, dtype=dtype, mode="r")
+    # As a plain array: slicing the memmap subclass costs microseconds, and the map lives on as its base.
+    return np.memmap(path, dtype=dtype, mode="r").view(np.ndarray)
 
 
-def _build(index: Path, folder: Path, mark: str, date_field: str) -> None:
+def _build(index: Path, folder: Path, mark: str, date_field: str, *, replace: bool = False) -> None:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         aside = Path(tempfile.mkdtemp(prefix=".building-", dir=folder.parent))
@@ -295,24 +311,33 @@ def _build(index: Path, folder: Path, mark: str, date_field: str) -> None:
         sizes = {name: (aside / f"{name}.bin").stat().st_size for name in ARRAYS}
         notes = {"format": FORMAT, "fingerprint": mark, "sizes": sizes, "unparsed_dates": unparsed}
         (aside / "snapshot.json").write_text(json.dumps(notes, indent=1))
-        _put_in_place(aside, folder, mark)
+        shutil.copymode(folder.parent, aside)  # mkdtemp's folders are for their owner alone
+        _put_in_place(aside, folder, mark, replace)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _put_in_place(aside: Path, folder: Path, mark: str) -> None:
+def _put_in_place(aside: Path, folder: Path, mark: str, replace: bool) -> None:
     """Rename a finished build; whoever comes second finds a whole one there and discards their own."""
     for _ in range(3):
         try:
             os.rename(aside, folder)
             break
         except OSError:
-            if _problem(folder, mark) is None:
+            if not replace and _problem(folder, mark) is None:
                 break
-            shutil.rmtree(folder, ignore_errors=True)  # a damaged one
-    for other in folder.parent.iterdir():  # snapshots of earlier states; open maps of them stay valid
-        if other.name != folder.name and not other.name.startswith("."):
+            shutil.rmtree(folder, ignore_errors=True)  # a damaged one, or one that is not trusted
+    # Snapshots of earlier states (open maps of them stay valid), and what a killed build left long ago.
+    for other in folder.parent.iterdir():
+        if _is_abandoned(other) if other.name.startswith(".") else other.name != folder.name:
             shutil.rmtree(other, ignore_errors=True)
+
+
+def _is_abandoned(building: Path) -> bool:
+    try:
+        return time.time() - building.stat().st_mtime > ABANDONED
+    except FileNotFoundError:  # its builder finished just now
+        return False
 
 
 def _parse_dates(aside: Path) -> int:

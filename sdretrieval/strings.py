@@ -76,7 +76,9 @@ class PackedStrings(Sequence[str]):
     def find_many(self, strings: Sequence[str]) -> np.ndarray:
         """Positions of many strings, -1 where absent; builds a table once when that is the cheaper way."""
         if self._positions is None and len(strings) * 32 > len(self):
-            self._positions = {s: i for i, s in enumerate(self)}
+            self._positions = {}
+            for i, string in enumerate(self):
+                self._positions.setdefault(string, i)  # the first of equal ones, as bisection finds it
         return np.fromiter((self.find(s) for s in strings), dtype=np.int64, count=len(strings))
 
 

@@ -282,7 +282,7 @@ def read_topics(
         qid = _plain(raw.qid) if plain else raw.qid
         source.check_token(raw.line, "topic id", qid)
         if qid in topics:
-            remedy = "Give each topic its own id." + (" qids='as-written' keeps their zeros." if plain else "")
+            remedy = "Give each topic its own id." + (" qids='as-written' keeps its zeros." if plain else "")
             source.fail(raw.line, f"topic {_shown(qid)} again: first on line {places[qid]}", remedy)
         if not raw.text:
             source.fail(raw.line, f"topic {_shown(qid)} has no text", "Write the query, or remove the topic.")
@@ -437,7 +437,7 @@ def _detect(source: _TopicSource) -> str:
             return "trec"  # Microblog topics are these, with a <querytime>
         if re.match(r"<doc[\s>]", start, re.IGNORECASE):
             return "cacm"
-        if re.match(r"\.I\s", start):
+        if re.match(r"\.I(?:\s|$)", start):
             return "smart"
         if "\t" in text:
             return "tsv"

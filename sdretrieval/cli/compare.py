@@ -1,4 +1,4 @@
-"""``sdretrieval compare QRELS BASELINE RUN …``: is it better, on which topics, and because of which documents."""
+"""``sdretrieval compare QRELS RUN RUN …``: is it better, on which topics, because of which documents."""
 
 from __future__ import annotations
 
@@ -95,9 +95,7 @@ def run(args: argparse.Namespace) -> int:
         for named in runs:
             if named is not first:
                 print()
-                print(
-                    f"topic {args.topic}: relevant documents and the first ten of {first.name} and {named.name}"
-                )
+                print(f"topic {args.topic}: relevant documents and the first ten of each run")
                 print(moved(named, first, args.topic, qrels[args.topic]))
     return 0
 

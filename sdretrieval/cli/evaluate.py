@@ -153,7 +153,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def with_baseline(specs: Sequence[str], baseline: str | None) -> tuple[list[str], int | None]:
-    """The runs, the baseline among them, and where it stands; it may be given by name, by path, or only there."""
+    """The runs, the baseline among them, and where it stands; it may be given by name or by path."""
     specs = list(specs)
     if baseline is None:
         return specs, None
@@ -229,7 +229,8 @@ def comparison_table(comparisons: Sequence[Comparison], places: int, correction:
         "uncorrected" if correction == "none" or family == 1 else f"{correction}-corrected over {family} runs"
     )
     first = comparisons[0]
-    head = f"against {first.baseline} over {len(first.topics)} common topics; p-values two-sided, {how}; * p < .05"
+    topics = f"{len(first.topics)} common topics"
+    head = f"against {first.baseline} over {topics}; p-values two-sided, {how}; * p < .05"
     return head + "\n" + text_table([*header, *(f"p {t} " for t in tests)], rows, left=2)
 
 
@@ -275,8 +276,7 @@ def write_csv(evaluations: Sequence[Evaluation], per_topic: bool) -> None:
         writer.writerow([record["run"], record.get("query_id", SUMMARY), record["measure"], record["value"]])
 
 
-# --- by time
--------------------------------------------------------------------------------------------------------
+# --- by time --------------------------------------------------------------------------------
 
 
 def time_slices(

@@ -242,7 +242,7 @@ def _table(target: Path, summary: IndexSummary) -> str:
 
 @contextmanager
 def _terminated_like_interrupted() -> Iterator[None]:
-    """Let SIGTERM (a batch system's time limit, `timeout`) clean up as Ctrl-C does."""
+    """Let SIGTERM (a batch system's limit, `timeout`) and SIGHUP (a closed window) clean up like Ctrl-C."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -250,8 +250,14 @@ def _terminated_like_interrupted() -> Iterator[None]:
     def stop(signum: int, frame: object) -> None:
         raise SystemExit(128 + signum)
 
-    before = signal.signal(signal.SIGTERM, stop)
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    free = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
+    before = {number: signal.signal(number, stop) for number in free}
     try:
         yield
+    except SystemExit:
+        print("sdretrieval index: terminated; nothing half-written was left behind", file=sys.stderr)
+        raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

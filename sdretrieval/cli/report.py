@@ -23,11 +23,11 @@ from sdretrieval.evaluate.inputs import NamedRun, read_documents, read_runs
 EXAMPLE = """\
 examples:
   sdretrieval report qrels/cacm.txt QL=runs/ql.trec SD=runs/sd.trec --topics topics.tsv --output report.html
-  sdretrieval report qrels/mb.txt runs/*.trec --measures AP P@30 --topics topics.tsv --topic-times times.tsv \\
-      --documents docs.jsonl.gz --output report.html --plots figures --latex table.tex
+  sdretrieval report qrels/mb.txt runs/*.trec --measures AP P@30 --topics topics.tsv \\
+      --topic-times times.tsv --documents docs.jsonl.gz --output report.html --plots figures --latex table.tex
 
-The page needs no network. Beside each run, RUN.manifest.json and RUN.expansion.jsonl are read where they exist.
-The first run is the baseline unless --baseline names another.
+The page needs no network. Beside each run, RUN.manifest.json and RUN.expansion.jsonl are read where they
+exist. The first run is the baseline unless --baseline names another.
 """
 
 
@@ -86,10 +86,11 @@ def run(args: argparse.Namespace) -> int:
         titles, dates = read_documents(args.documents, wanted)
         times = dates | times
     data = gather(
-        runs, qrels, measures=args.measures, baseline=baseline, complete=args.complete, rel=args.rel, tests=args.test,
-        correction=args.correction, seed=args.seed, topics=topics,
+        runs, qrels, measures=args.measures, baseline=baseline, complete=args.complete, rel=args.rel,
+        tests=args.test, correction=args.correction, seed=args.seed, topics=topics,
         topic_times=read_times(args.topic_times) if args.topic_times else None,
-        document_times=times, titles=titles, period=args.by_time, title=args.title, collection=args.collection,
+        document_times=times, titles=titles, period=args.by_time,
+        title=args.title, collection=args.collection,
     )  # fmt: skip
     write_html(args.output, data)
     written = [Path(args.output)]

@@ -3,8 +3,9 @@
 Pr(r) = N_rel(r) / r        (5.30)   precision at rank r
 Re(r) = N_rel(r) / N_rel    (5.32)   recall at rank r
 
-At each of eleven recall levels the interpolated precision is the best Pr(r) at any rank with at least that recall
-(trec_eval's ``iprec_at_recall``, ir_measures' ``IPrec@R``), averaged over topics: the curves of Figures 5.2 to 5.6.
+At each of eleven recall levels the interpolated precision is the best Pr(r) at any rank with at least that
+recall (trec_eval's ``iprec_at_recall``, ir_measures' ``IPrec@R``), averaged over topics: the curves of
+Figures 5.2 to 5.6.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Runs, and what lies beside them, as a command line names them.
 
-A run is given by its path, or as ``NAME=PATH`` to choose what tables call it. Beside ``runs/ql.trec`` may lie
-``runs/ql.trec.manifest.json`` (or ``runs/ql.manifest.json``): how it was made, and ``runs/ql.trec.expansion.jsonl``
-(or ``runs/ql.expansion.jsonl``): the expanded queries, one ``{"qid": …, "terms": {term: weight}}`` per line.
+A run is given by its path, or as ``NAME=PATH`` to choose what tables call it. Beside ``runs/ql.trec`` may
+lie ``runs/ql.trec.manifest.json`` (or ``runs/ql.manifest.json``): how it was made, and
+``runs/ql.trec.expansion.jsonl`` (or ``runs/ql.expansion.jsonl``): the expanded queries, one ``{"qid": …,
+"terms": {term: weight}}`` per line.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def stem(path: Path) -> str:
 
 
 def split_names(specs: Sequence[str]) -> list[tuple[str, Path]]:
-    """``NAME=PATH`` or ``PATH`` to (name, path); names are made unique by their folders where they must be."""
+    """``NAME=PATH`` or ``PATH`` to (name, path); the whole path is the name where file names clash."""
     chosen: list[tuple[str | None, Path]] = []
     for spec in specs:
         name, equals, rest = spec.partition("=")
@@ -57,9 +58,9 @@ def split_names(specs: Sequence[str]) -> list[tuple[str, Path]]:
             chosen.append((None, Path(spec)))
     stems = Counter(stem(path) for name, path in chosen if name is None)
     named = []
-    for name, path in chosen:
+    for given, path in chosen:
         short = stem(path) if stems[stem(path)] == 1 else str(path)
-        named.append((short if name is None else name, path))
+        named.append((short if given is None else given, path))
     twice = [name for name, count in Counter(name for name, _ in named).items() if count > 1]
     if twice:
         raise ParameterError(f"two runs are called {twice[0]!r}", remedy="Name them: NAME=PATH.")
@@ -67,7 +68,7 @@ def split_names(specs: Sequence[str]) -> list[tuple[str, Path]]:
 
 
 def read_runs(specs: Sequence[str], *, beside: bool = False) -> list[NamedRun]:
-    """Read runs in the order given; with ``beside``, also the manifest and expansions that lie beside them."""
+    """Read runs in the order given; with ``beside``, also the manifests and expansions beside them."""
     runs = []
     for name, path in progress(split_names(specs), label="reading runs", unit="run"):
         run = read_run(path)
@@ -129,7 +130,7 @@ def read_expansions(path: str | PathLike[str]) -> dict[str, dict[str, float]]:
 
 
 def read_documents(path: str | PathLike[str], wanted: Iterable[str]) -> tuple[dict[str, str], dict[str, int]]:
-    """Titles and times of the wanted documents from a JSON-lines file (``id``, ``title`` or ``contents``, ``date``)."""
+    """Titles and times of the wanted documents from JSON lines (id, title or contents, date)."""
     from sdretrieval.times import parse_time
 
     wanted = set(wanted)

@@ -1,8 +1,8 @@
 """Measures of a run, to the last digit of trec_eval.
 
-The names are those of ir_measures (``AP``, ``P@5``, ``nDCG@10``, ``AP(rel=2)``); trec_eval's own (``map``, ``P_5``,
-``ndcg_cut_10``) are understood too. Every measure trec_eval has is computed by trec_eval's code (pytrec_eval,
-through ir_measures); the others by the provider ir_measures picks.
+The names are those of ir_measures (``AP``, ``P@5``, ``nDCG@10``, ``AP(rel=2)``); trec_eval's own (``map``,
+``P_5``, ``ndcg_cut_10``) are understood too. Every measure trec_eval has is computed by trec_eval's code
+(pytrec_eval, through ir_measures); the others by the provider ir_measures picks.
 
 Which topics count, as in trec_eval:
 
@@ -51,8 +51,8 @@ def natural_order(ids: Iterable[str]) -> list[str]:
 def parse_measures(names: Iterable[Any], rel: int | None = None) -> dict[str, Any]:
     """Measure names to ir_measures' measures, keyed by their full name, in the order given.
 
-    ``rel`` is the least grade that counts as relevant, for every measure that has such a threshold and does not
-    state its own.
+    ``rel`` is the least grade that counts as relevant, for every measure that has such a threshold and does
+    not state its own.
 
     >>> list(parse_measures(["AP", "P_5", "nDCG@10"], rel=2))
     ['AP(rel=2)', 'P(rel=2)@5', 'nDCG@10']
@@ -100,7 +100,7 @@ def _parse(name: Any) -> list[Any]:
 
 
 class ByMeasure(dict[str, Any]):
-    """A dictionary keyed by measure that also answers to the name the caller used (``AP`` for ``AP(rel=2)``)."""
+    """Keyed by measure; also answers to the name the caller used (``AP`` for ``AP(rel=2)``)."""
 
     def __init__(self, values: Mapping[str, Any], aliases: Mapping[str, str]) -> None:
         super().__init__(values)
@@ -117,8 +117,8 @@ class ByMeasure(dict[str, Any]):
 class Evaluation:
     """One run's measures.
 
-    ``mean[measure]`` is trec_eval's summary line (a sum for counts such as NumRet), ``per_topic[measure][qid]`` one
-    topic's value. ``topics`` were averaged over.
+    ``mean[measure]`` is trec_eval's summary line (a sum for counts such as NumRet),
+    ``per_topic[measure][qid]`` one topic's value. ``topics`` were averaged over.
     """
 
     name: str
@@ -257,7 +257,7 @@ def _scores(run: RunLike, qid: str) -> dict[str, float]:
         ranking = run[qid]
         return dict(zip(ranking.docids, ranking.scores.tolist(), strict=True))
     scores = run[qid]
-    # pytrec_eval takes Python's own numbers only; copying 1000 of them per topic would cost as much as evaluating.
+    # pytrec_eval takes Python's own numbers only; but copying them all would cost as much as evaluating.
     if type(scores) is not dict or not {*map(type, scores.values())} <= {float, int}:
         scores = {docid: float(score) for docid, score in scores.items()}
     if math.isnan(sum(scores.values())):

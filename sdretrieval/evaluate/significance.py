@@ -5,15 +5,15 @@ Four paired tests over topics, all two-sided. d_i is the difference on topic i.
 t              Student's t on the mean of d (scipy.stats.ttest_rel)
 wilcoxon       signed ranks of d; zeros dropped (scipy.stats.wilcoxon)
 sign           binomial test on the signs of d; zeros dropped (scipy.stats.binomtest)
-randomisation  every sign pattern of d is as likely under the null; exact up to 2^16 patterns, else seeded sampling
+randomisation  every sign pattern of d is as likely under the null; exact up to 2^16 patterns, else sampled
 
-The first three are those of the thesis (section 5.3.3). Differences are rounded to twelve decimals first: measures
-are ratios of small integers, and without rounding 0.6 - 0.4 and 0.4 - 0.2 would be different ranks to Wilcoxon
-and 0.1 + 0.2 - 0.3 would be a win.
+The first three are those of the thesis (section 5.3.3). Differences are rounded to twelve decimals first:
+measures are ratios of small integers, and without rounding 0.6 - 0.4 and 0.4 - 0.2 would be different ranks
+to Wilcoxon and 0.1 + 0.2 - 0.3 would be a win.
 
-Comparing several runs with one baseline tests several times: ``correct`` adjusts the p-values (Holm's step-down by
-default). The family is all runs against the baseline, separately for each measure and test, as in PyTerrier's
-``Experiment``.
+Comparing several runs with one baseline tests several times: ``correct`` adjusts the p-values (Holm's
+step-down by default). The family is all runs against the baseline, separately for each measure and test, as
+in PyTerrier's ``Experiment``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EXACT_UP_TO = 16  # topics with a difference; 2^16 patterns
 
 @dataclass(frozen=True)
 class TestResult:
-    """One test's answer. ``p_value`` is nan where the test cannot be asked (a single topic has no variance)."""
+    """One test's answer; ``p_value`` is nan where it cannot be asked (a single topic has no variance)."""
 
     __test__ = False  # the name begins with Test, but it is none for pytest
 
@@ -69,7 +69,7 @@ def paired_t(d: np.ndarray) -> TestResult:
 
 
 def wilcoxon(d: np.ndarray) -> TestResult:
-    """Wilcoxon's signed-rank test; exact for small samples without ties, normal approximation otherwise (scipy)."""
+    """Wilcoxon's signed-rank test; scipy chooses between the exact and the normal distribution."""
     from scipy import stats
 
     moved = d[d != 0.0]
@@ -92,8 +92,8 @@ def sign(d: np.ndarray) -> TestResult:
 def randomisation(d: np.ndarray, *, permutations: int = PERMUTATIONS, seed: int = 0) -> TestResult:
     """Fisher's randomisation (permutation) test on the mean difference.
 
-    Exact where at most 2^16 sign patterns exist. Beyond that ``permutations`` patterns are drawn with ``seed`` and
-    p = (1 + as extreme) / (1 + drawn), which never claims 0.
+    Exact where at most 2^16 sign patterns exist. Beyond that ``permutations`` patterns are drawn with
+    ``seed`` and p = (1 + as extreme) / (1 + drawn), which never claims 0.
     """
     moved = d[d != 0.0]
     n = len(moved)
@@ -255,8 +255,8 @@ def compare(
 ) -> list[Comparison]:
     """Each run against the baseline on each measure, p-values corrected over the runs.
 
-    Pairs are the topics both evaluations counted; evaluate with ``complete=True`` to keep topics that one of the
-    runs has no results for.
+    Pairs are the topics both evaluations counted; evaluate with ``complete=True`` to keep topics that one of
+    the runs has no results for.
     """
     tests = tuple(tests)
     names = list(baseline.measures) if measures is None else list(measures)

@@ -2,16 +2,17 @@
 
 Two questions that look alike, and their answers:
 
-*By query time* (:func:`evaluate_by_query_time`). The topics are dealt into periods by the time of the query; each
-period's measure is over its own topics, everything else untouched. It answers "were the queries of March harder?".
+*By query time* (:func:`evaluate_by_query_time`). The topics are dealt into periods by the time of the
+query; each period's measure is over its own topics, everything else untouched. It answers "were the queries
+of March harder?".
 
-*By the time of the relevant documents* (:func:`evaluate_by_relevant_time`). For each period only its relevant documents
-are to be found: relevant documents of other periods are taken out of both judgments and run, as if they did not
-exist (a residual collection), so that a run is neither paid nor fined for them. Non-relevant and unjudged documents
-of all times stay, since they are what a user would have to wade through. Topics without a relevant document in the
-period are left out of it. It answers "does the run find the old documents as well as the fresh ones?". Numbers of
-different periods rest on different topics and numbers of relevant documents, so compare runs within a period
-rather than periods within a run.
+*By the time of the relevant documents* (:func:`evaluate_by_relevant_time`). For each period only its
+relevant documents are to be found: relevant documents of other periods are taken out of both judgments and
+run, as if they did not exist (a residual collection), so that a run is neither paid nor fined for them.
+Non-relevant and unjudged documents of all times stay, since they are what a user would have to wade
+through. Topics without a relevant document in the period are left out of it. It answers "does the run find
+the old documents as well as the fresh ones?". Numbers of different periods rest on different topics and
+numbers of relevant documents, so compare runs within a period rather than periods within a run.
 
 Periods are UTC calendar periods; weeks begin on Monday (ISO 8601). What has no time falls into "undated".
 """
@@ -89,7 +90,7 @@ class TimeSlice:
 
 
 def choose_period(times: Iterable[int], most: int = 24) -> str | None:
-    """The finest period that deals the times into 2 to ``most`` parts of three on average; None where none does.
+    """The finest period that makes 2 to ``most`` parts of at least three on average, or None.
 
     >>> choose_period(range(0, 90 * 86_400_000, 10 * 86_400_000))
     'month'

@@ -185,7 +185,7 @@ def _write_shards(documents: Iterable[Document], folder: Path, problems: Problem
                 moment = document.time
                 if moment is not None:
                     record[TIME_FIELD] = time_term(moment)
-                shards.write(encode(record))
+                shards.write(_encoded(document, record, encode))
             except InputError as error:
                 problems.report(error)
                 continue
@@ -274,6 +274,19 @@ class _Shards:
         if self.stream is not None:
             stream, self.stream = self.stream, None
             stream.close()
+
+
+def _encoded(document: Document, record: dict[str, Any], encode: Callable[[Any], str]) -> str:
+    try:
+        return encode(record)
+    except (ValueError, TypeError, RecursionError) as error:
+        place = document.place
+        raise InputError(
+            f"document {document.docid!r} cannot be stored as JSON ({error})",
+            file=place.file,
+            line=place.line,
+            remedy="Numbers must be finite and names of fields text; correct it, or pass --skip-bad.",
+        ) from None
 
 
 def _plain_value(value: Any) -> Any:

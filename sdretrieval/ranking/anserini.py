@@ -1,9 +1,13 @@
 """Anserini's RM3, term by term: not the relevance model of the literature, but what many papers report.
 
-io.anserini.rerank.lib.Rm3Reranker takes each feedback document's ``fb_terms`` most frequent terms (of 2 to 20
-characters [a-z0-9], in at most a tenth of the documents), L1-normalises them, adds them up weighted by the *raw*
-retrieval score, keeps the ``fb_terms`` strongest, normalises, and mixes with the query. Lucene scores with one-byte
-document lengths in both passes. Ties between terms are broken alphabetically.
+io.anserini.rerank.lib.Rm3Reranker takes each feedback document's ``fb_terms`` most frequent terms (of 2 to
+20 characters [a-z0-9], in at most a tenth of the documents), L1-normalises them, adds them up weighted by the
+*raw* retrieval score, keeps the ``fb_terms`` strongest, normalises, and mixes with the query. Lucene scores
+with one-byte document lengths in both passes. Ties between terms are broken alphabetically. Query words that
+no document has keep their share of the query's weight, and all weights are in single precision.
+
+Anserini looks at no more than its ``-rerankCutoff`` documents (50 unless told otherwise) whatever ``fb_docs``
+says; here ``fb_docs`` alone decides. tests/parity/test_anserini.py compares both, term by term.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import numpy as np
 
 from sdretrieval.errors import ParameterError
 from sdretrieval.ranking.base import Expansion, Plan
-from sdretrieval.ranking.feedback import Feedback
+from sdretrieval.ranking.feedback import Feedback, uniform
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.weighting import BM25, LuceneDirichlet, Weighting
@@ -33,9 +37,10 @@ _spelled_well = re.compile(r"[a-z0-9]{2,20}").fullmatch
 def _usable(statistics: Statistics) -> np.ndarray:
     """Which terms Anserini takes into a feedback vector."""
     if statistics.vocabulary is None:
-        raise ParameterError("Anserini's RM3 looks at the spelling of terms; these statistics have no vocabulary")
+        raise ParameterError("Anserini's RM3 looks at the spelling of terms; here is no vocabulary")
     spelling = np.fromiter((_spelled_well(t) is not None for t in statistics.vocabulary), dtype=bool)
-    return spelling & (statistics.df <= MAX_DF_SHARE * statistics.n_docs)
+    df_share = statistics.df.astype(np.float32) / np.float32(statistics.n_docs)
+    return spelling & (df_share <= np.float32(MAX_DF_SHARE))
 
 
 def lucene_weighting(model: RM3) -> Weighting:
@@ -50,20 +55,52 @@ def first_plan(model: RM3, query: Query) -> Plan:
 
 
 def expand(model: RM3, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
-    usable = _usable(statistics)
-    rows, scores = feedback.rows, np.ones(len(feedback)) if feedback.judged else feedback.scores
-    collected: list[TermModel] = []
-    for i in range(len(rows)):
-        span = slice(rows.ptr[i], rows.ptr[i + 1])
-        terms, counts = rows.terms[span].astype(np.int64), rows.counts[span].astype(np.float64)
-        keep = usable[terms]
-        document = TermModel(terms[keep], counts[keep]).strongest(model.fb_terms).normalised()
-        collected.append(document.scaled(float(scores[i])))
-    joined = TermModel.of(
-        np.concatenate([m.terms for m in collected]) if collected else np.zeros(0, dtype=np.int64),
-        np.concatenate([m.weights for m in collected]) if collected else np.zeros(0),
-    )
-    cut = joined.strongest(model.fb_terms).normalised()
-    mixed = cut.mixed(query.as_distribution(), model.original_query_weight)
-    weights = scores / scores.sum() if len(scores) and scores.sum() > 0 else scores
+    scores = np.ones(len(feedback)) if feedback.judged else feedback.scores
+    estimated = _relevance_model(feedback, scores, model.fb_terms, _usable(statistics))
+    mixed = _interpolated(_query_vector(query), estimated, model.original_query_weight)
+    weights = scores / scores.sum() if scores.sum() > 0 else uniform(len(scores))
     return Expansion(Plan(mixed, lucene_weighting(model)), weights)
+
+
+def _relevance_model(feedback: Feedback, scores: np.ndarray, fb_terms: int, usable: np.ndarray) -> TermModel:
+    """The documents' vectors, each cut and normalised, added up in rank order and in single precision.
+
+    Terms that stand in the same documents must come out equal to the last bit, as they do in Java: then the
+    alphabet decides which of them are cut.
+    """
+    row, terms, counts = _cut_vectors(feedback, fb_terms, usable)
+    lengths = np.bincount(row, weights=counts, minlength=len(feedback)).astype(np.float32)
+    weights = counts.astype(np.float32) / lengths[row] * scores.astype(np.float32)[row]
+    collected, where = np.unique(terms, return_inverse=True)
+    sums = np.zeros(len(collected), dtype=np.float32)
+    np.add.at(sums, where, weights)  # one after the other; bincount would add in double precision
+    return _single(TermModel(collected, sums.astype(np.float64)).strongest(fb_terms).normalised())
+
+
+def _cut_vectors(
+    feedback: Feedback, fb_terms: int, usable: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Each document's fb_terms most frequent usable terms: documents (places in rank order), terms, counts."""
+    rows = feedback.rows
+    row = np.repeat(np.arange(len(rows)), np.diff(rows.ptr))
+    keep = usable[rows.terms]
+    row, terms, counts = row[keep], rows.terms[keep].astype(np.int64), rows.counts[keep].astype(np.float64)
+    order = np.lexsort((terms, -counts, row))
+    place = np.arange(len(row)) - np.searchsorted(row, row)  # within the document; ``row`` itself is in order
+    chosen = order[place < fb_terms]
+    return row[chosen], terms[chosen], counts[chosen]
+
+
+def _query_vector(query: Query) -> TermModel:
+    """f^Q / |Q|, where |Q| counts unknown words too: they take their share of the weight and find nothing."""
+    return _single(TermModel(query.terms, query.counts / max(query.length + len(query.unknown), 1.0)))
+
+
+def _interpolated(query: TermModel, estimated: TermModel, query_weight: float) -> TermModel:
+    share = float(np.float32(query_weight))
+    return _single(_single(query.scaled(share)).plus(estimated.scaled(1.0 - share)))
+
+
+def _single(model: TermModel) -> TermModel:
+    """Rounded to single precision."""
+    return TermModel(model.terms, model.weights.astype(np.float32).astype(np.float64))

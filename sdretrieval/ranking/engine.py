@@ -2,9 +2,9 @@
 
 Two ways to score the whole collection give the same sums up to rounding:
 
-- *by terms*: walk the postings of the plan's words. For plans of few words.
-- *by documents*: walk every document once for many queries, so that the logarithm of each posting is paid once for
-  all of them. For plans over most of the vocabulary (exact rm and sd).
+- *alone*: walk the postings of the plan's words, for one query. For plans of few words.
+- *together*: walk the postings once for many queries, so that the logarithm of each is paid once for all of them.
+  For plans over most of the vocabulary (exact rm and sd).
 
 Which one is taken depends on the plan alone, never on threads or on the other queries: results are reproducible to
 the last bit.
@@ -19,11 +19,14 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from sdretrieval import kernels
+from sdretrieval.errors import ParameterError
 from sdretrieval.ranking.base import Expansion, Plan, Ranker
 from sdretrieval.ranking.feedback import Feedback, Rows
 from sdretrieval.ranking.query import Query
+from sdretrieval.ranking.term_model import TermModel, strongest
 from sdretrieval.ranking.weighting import Weighting
 from sdretrieval.records import rank_order
 from sdretrieval.snapshot import Snapshot
@@ -32,8 +35,10 @@ from sdretrieval.statistics import Statistics
 T = TypeVar("T")
 U = TypeVar("U")
 
-DENSE_SHARE = 0.25  # a plan that touches more of the postings than this is scored by documents
-BATCH = 32  # queries that share a walk over the documents
+DENSE_SHARE = 0.1  # a plan that touches more of the postings than this is scored together with others
+BATCH = 64  # queries that share a walk, where their scores fit in memory
+SCORES_IN_MEMORY = 1 << 25  # scores held at once: 256 MB
+BLOCK = 8192  # documents whose scores stay in the processor's cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +93,8 @@ class Engine:
         final plan. ``adjust(result, docs, scores)`` may change the final scores, as a time prior does.
         """
         judged = judged or {}
-        for batch in _batches(queries, BATCH):
+        size = max(1, min(BATCH, SCORES_IN_MEMORY // max(self.snapshot.n_docs, 1)))
+        for batch in _batches(queries, size):
             prepared = self._each(
                 lambda query: self._prepare(
                     ranker, query, None if candidates is None else candidates[query.qid], judged.get(query.qid), prune
@@ -143,14 +149,14 @@ class Engine:
 
     def _finish(self, results: list[Result], hits: int, candidates, adjust) -> Iterator[Result]:
         dense = [] if candidates is not None else [r for r in results if self._is_dense(r.plan)]
-        by_docs = self._score_by_docs([r.plan for r in dense]) if dense else {}
+        together = self._score_together([r.plan for r in dense])
 
         def complete(result: Result) -> Result:
             if candidates is not None:
                 docs = candidates[result.query.qid]
                 scores = self.score_docs(result.plan, docs)
             else:
-                scored = by_docs.get(id(result.plan))
+                scored = together.get(id(result.plan))
                 docs, scores = scored if scored is not None else self.score_all(result.plan)
             if adjust is not None:
                 scores = adjust(result, docs, scores)
@@ -195,46 +201,48 @@ class Engine:
     def _share_part(self, plan: Plan, docs: np.ndarray) -> np.ndarray | float:
         """(Σ a_w) log(1 - λ_D); where it is the same for all documents it is part of the constant."""
         weighting = plan.weighting
-        if not weighting.is_language_model:
+        if not weighting.is_language_model or (weighting.share_is_constant and not plan.with_constant):
             return 0.0
-        share = weighting.log_background_share(self._lengths[docs])
-        if not plan.with_constant and len(share) and np.all(share == share[0]):
-            return 0.0
-        return plan.model.mass * share
+        return plan.model.mass * weighting.log_background_share(self._lengths[docs])
 
     def _is_dense(self, plan: Plan) -> bool:
         df = self.snapshot.df[plan.model.terms].sum()
         return bool(df > DENSE_SHARE * self.snapshot.n_postings) and len(plan.model) > 16
 
-    def _score_by_docs(self, plans: list[Plan]) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-        """Several plans in one walk over the documents, per weighting."""
+    def _score_together(self, plans: list[Plan]) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+        """Several plans in one walk over the postings, per weighting."""
         scored = {}
         groups: dict[Weighting, list[Plan]] = {}
         for plan in plans:
             groups.setdefault(plan.weighting, []).append(plan)
-        s = self.snapshot
         for weighting, group in groups.items():
-            weights = np.zeros((s.n_terms, len(group)))
+            scores = self._walk_together(weighting, [plan.model for plan in group])
             for column, plan in enumerate(group):
-                weights[plan.model.terms, column] = plan.model.weights
-            active = weights.any(axis=1)
-            terms = np.flatnonzero(active)
-            A = _dense(terms, weighting.term_factors(self.statistics, terms), s.n_terms)
-            B = self._doc_factors(weighting)
-            scores, touched = np.zeros((s.n_docs, len(group))), np.zeros(s.n_docs, dtype=np.uint8)
-
-            def walk(span, weights=weights, active=active, A=A, B=B, kind=weighting.kind, scores=scores, touched=touched):
-                kernels.score_by_docs(
-                    s.doc_ptr, s.doc_terms, s.doc_counts, weights, active, A, B, kind, span[0], span[1], scores, touched
-                )
-
-            self._each(walk, self._spans())
-            for column, plan in enumerate(group):
-                # A document counts as met when it has a word of *this* plan, whatever the other queries have.
-                own = _has_any(self.snapshot, plan.model.terms, touched)
-                docs = np.flatnonzero(own)
-                scored[id(plan)] = docs, self._complete(plan, docs, scores[docs, column])
+                of_plan = np.ascontiguousarray(scores[:, column])
+                docs = np.flatnonzero(of_plan)
+                scored[id(plan)] = docs, self._complete(plan, docs, of_plan[docs])
         return scored
+
+    def _walk_together(self, weighting: Weighting, models: list[TermModel]) -> np.ndarray:
+        """Σ_w s_w φ for every document (rows) and model (columns)."""
+        s = self.snapshot
+        columns = np.repeat(np.arange(len(models)), [len(model) for model in models])
+        rows = np.concatenate([model.terms for model in models])
+        values = np.concatenate([model.weights for model in models])
+        weights = csr_matrix((values, (rows, columns)), shape=(s.n_terms, len(models)))
+        terms = np.flatnonzero(np.diff(weights.indptr))
+        weights = weights[terms]
+        A, B = weighting.term_factors(self.statistics, terms), self._doc_factors(weighting)
+        scores = np.zeros((s.n_docs, len(models)))
+
+        def walk(span: tuple[int, int]) -> None:
+            kernels.score_in_blocks(
+                s.term_ptr, s.term_docs, s.term_counts, terms, weights.indptr, weights.indices, weights.data, A, B,
+                weighting.kind, span[0], span[1], BLOCK, scores,
+            )  # fmt: skip
+
+        self._each(walk, self._spans())
+        return scores
 
     def _compute_doc_factors(self, weighting: Weighting) -> np.ndarray:
         return weighting.doc_factors(self.statistics, self._lengths)
@@ -273,14 +281,16 @@ class Engine:
 
 def pruned(plan: Plan, n: int) -> tuple[Plan, float]:
     """A plan cut to its ``n`` words of largest absolute weight, and the share of the weights given up."""
+    if n < 1:
+        raise ParameterError(f"prune must keep at least 1 word; got {n}")
     model = plan.model
     if n >= len(model):
         return plan, 0.0
     size = np.abs(model.weights)
-    kept = np.sort(np.lexsort((model.terms, -size))[:n])
+    kept = strongest(model.terms, size, n)
     total = float(size.sum())
     lost = 1.0 - float(size[kept].sum()) / total if total else 0.0
-    smaller = type(model)(model.terms[kept], model.weights[kept], model.background)
+    smaller = TermModel(model.terms[kept], model.weights[kept], model.background)
     return Plan(smaller, plan.weighting, plan.with_constant), lost
 
 
@@ -288,19 +298,6 @@ def _dense(terms: np.ndarray, values: np.ndarray, size: int) -> np.ndarray:
     vector = np.zeros(size)
     vector[terms] = values
     return vector
-
-
-def _has_any(snapshot: Snapshot, terms: np.ndarray, touched: np.ndarray) -> np.ndarray:
-    """Documents that have any of the terms; walks postings only until every touched document is accounted for."""
-    own = np.zeros(snapshot.n_docs, dtype=bool)
-    left = int(touched.sum())
-    for term in terms[np.argsort(-snapshot.df[terms])]:
-        docs = snapshot.term_docs[snapshot.term_ptr[term] : snapshot.term_ptr[term + 1]]
-        own[docs] = True
-        left_now = left - int(own.sum())
-        if left_now == 0:
-            break
-    return own
 
 
 def _batches(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:

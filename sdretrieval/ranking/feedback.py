@@ -27,10 +27,9 @@ class Rows:
         starts, stops = snapshot.doc_ptr[docs], snapshot.doc_ptr[docs + 1]
         ptr = np.zeros(len(docs) + 1, dtype=np.int64)
         np.cumsum(stops - starts, out=ptr[1:])
-        spans = list(zip(starts.tolist(), stops.tolist(), strict=True))
-        empty = np.zeros(0, dtype=np.int32)
-        terms = np.concatenate([snapshot.doc_terms[a:b] for a, b in spans]) if spans else empty
-        counts = np.concatenate([snapshot.doc_counts[a:b] for a, b in spans]) if spans else empty
+        terms = np.empty(ptr[-1], dtype=np.int32)
+        counts = np.empty(ptr[-1], dtype=np.int32)
+        kernels.copy_rows(snapshot.doc_terms, snapshot.doc_counts, starts, ptr, terms, counts)
         return cls(ptr, terms, counts, snapshot.doc_lengths[docs].astype(np.float64))
 
     def __len__(self) -> int:
@@ -68,10 +67,14 @@ class Rows:
         scratch = _scratch(n_terms)
         order = np.empty(len(self.terms), dtype=np.int64)
         weights = np.ascontiguousarray(weights, dtype=np.float64)
-        met = kernels.sum_rows(self.ptr, self.terms, self.counts, weights, factors, A, use_log, scratch, order)
-        terms = np.unique(order[:met])  # a sum that passes through zero lists its word twice
-        values = scratch[terms]
-        scratch[terms] = 0.0
+        try:
+            met = kernels.sum_rows(self.ptr, self.terms, self.counts, weights, factors, A, use_log, scratch, order)
+            terms = np.sort(order[:met])
+            values = scratch[terms]
+            scratch[terms] = 0.0
+        except BaseException:  # Ctrl-C in a notebook must not leave numbers behind for the next query
+            _local.vector = None
+            raise
         return terms, values
 
 

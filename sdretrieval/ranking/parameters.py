@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
+from numbers import Real
 from typing import Any
 
 from sdretrieval.errors import ParameterError
@@ -78,12 +79,14 @@ def check(model: Any) -> None:
             continue
         if isinstance(f.default, bool):
             continue
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
+        if isinstance(value, bool) or not isinstance(value, Real):
             raise ParameterError(f"{model.name}: {name} must be a number; got {value!r}")
-        if isinstance(f.default, int) and int(value) != value:
-            raise ParameterError(f"{model.name}: {name} must be a whole number; got {value!r}")
+        if isinstance(f.default, int) and math.isfinite(value):
+            if int(value) != value:
+                raise ParameterError(f"{model.name}: {name} must be a whole number; got {value!r}")
+            object.__setattr__(model, name, int(value))  # 20.0 from a profile, or NumPy's own integers
         inside = domain.low < value < domain.high if domain.open else domain.low <= value <= domain.high
-        if not inside or math.isnan(value) or math.isinf(value):
+        if not inside or not math.isfinite(value):
             symbol = f" ({domain.symbol})" if domain.symbol else ""
             raise ParameterError(
                 f"{model.name}: {name}{symbol} must be in {domain.describe()}; got {value!r}",

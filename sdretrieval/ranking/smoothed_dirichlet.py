@@ -101,7 +101,7 @@ class SmoothedDirichlet(Ranker):
         if self.first_stage == "bm25":
             return Plan(query.as_counts(), BM25(self.k1, self.b))
         S = self.precision * query.length
-        return Plan(self._query_excess(query).scaled(S), self._smoothing_first)  # (5.12)
+        return Plan(self._query_excess(query).scaled(S or 1.0), self._smoothing_first)  # (5.12)
 
     def _query_excess(self, query: Query) -> TermModel:
         """a^R - a^N from the query alone, (5.10)-(5.11): λ_M1 (θ̂^Q - θ^GE)."""
@@ -112,10 +112,10 @@ class SmoothedDirichlet(Ranker):
     def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
         S = self.precision * query.length
         nonrelevant = self._nonrelevant(feedback, statistics)
-        weights = self._first_e_step(query, feedback, statistics, S)
+        weights = self._first_e_step(query, feedback, nonrelevant, statistics, S)
         relevant = SDClass.fit(feedback.rows, weights, self._smoothing_feedback, statistics)  # (5.13)
         bounds: list[float] = []
-        converged = self.iterations == 1
+        converged = feedback.judged or self.iterations == 1
         if not feedback.judged and self.iterations != 1:
             limit = self.iterations or 100
             ratios = self._log_ratios(feedback, relevant, nonrelevant, statistics, S)
@@ -133,7 +133,8 @@ class SmoothedDirichlet(Ranker):
         return Expansion(self._final_plan(query, excess, S, statistics), weights, notes)
 
     def _final_plan(self, query: Query, excess: TermModel, S: float, statistics: Statistics) -> Plan:
-        return Plan(excess.scaled(S), self._smoothing_ranking)  # (4.31)
+        # S does not change the order; where it is 0 (documents weigh alike) it must not wipe out the scores.
+        return Plan(excess.scaled(S or 1.0), self._smoothing_ranking)  # (4.31)
 
     def _nonrelevant(self, feedback: Feedback, statistics: Statistics) -> SDClass:
         """a^N: general English (5.10), or learnt from documents judged not relevant."""
@@ -142,7 +143,9 @@ class SmoothedDirichlet(Ranker):
         rows = feedback.nonrelevant
         return SDClass.fit(rows, uniform(len(rows)), self._smoothing_feedback, statistics)
 
-    def _first_e_step(self, query: Query, feedback: Feedback, statistics: Statistics, S: float) -> np.ndarray:
+    def _first_e_step(
+        self, query: Query, feedback: Feedback, nonrelevant: SDClass, statistics: Statistics, S: float
+    ) -> np.ndarray:
         """Weights of the feedback documents under the query's own class; judged ones weigh alike.
 
         After a BM25 first pass its score stands for the log ratio |Q| Σ_w (θ̂^Q_w - θ^GE_w) φ_w: K sharpens either.
@@ -152,15 +155,15 @@ class SmoothedDirichlet(Ranker):
         if self.first_stage == "bm25" and self.posterior == "approximate":
             return softmax(self.precision * feedback.scores)
         smoothing = self._smoothing_first
-        excess = self._query_excess(query)
-        ratios = S * feedback.rows.scores(excess.dense(statistics.p), smoothing, statistics)  # (5.27)
+        from_query = self._query_excess(query)
+        excess = from_query.plus(nonrelevant.excess(statistics).scaled(-1.0)).dense(statistics.p)
+        ratios = S * feedback.rows.scores(excess, smoothing, statistics)  # (5.26)
         if self.posterior == "approximate":
             return softmax(ratios)
-        a = excess.dense(statistics.p) + statistics.p
+        a = from_query.dense(statistics.p) + statistics.p
         used = a > 0
-        log_a = np.log(a[used])
-        constant = -float(a[used] @ log_a) + statistics.entropy_sum + float((a - statistics.p)[used] @ statistics.log_p[used])
-        return self._posterior(ratios + S * constant)  # (5.18)
+        entropies = nonrelevant.negative_entropy(statistics) - float(a[used] @ np.log(a[used]))
+        return self._posterior(ratios + S * (entropies + float(excess[used] @ statistics.log_p[used])))  # (5.18)
 
     def _log_ratios(
         self, feedback: Feedback, relevant: SDClass, nonrelevant: SDClass, statistics: Statistics, S: float

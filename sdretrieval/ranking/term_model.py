@@ -15,6 +15,18 @@ from dataclasses import dataclass
 import numpy as np
 
 
+def strongest(terms: np.ndarray, sizes: np.ndarray, n: int) -> np.ndarray:
+    """Ascending positions of the ``n`` largest sizes; ties go to the lower term."""
+    if n >= len(terms):
+        return np.arange(len(terms))
+    if n == 0:
+        return np.zeros(0, dtype=np.int64)
+    least = np.partition(sizes, len(sizes) - n)[len(sizes) - n]
+    above = np.flatnonzero(sizes > least)
+    tied = np.flatnonzero(sizes == least)  # terms ascend, so the first of them are the lower ones
+    return np.sort(np.concatenate([above, tied[: n - len(above)]]))
+
+
 @dataclass(frozen=True)
 class TermModel:
     """``terms`` ascending and unique, their ``weights`` s_w, and the ``background`` g."""
@@ -56,7 +68,7 @@ class TermModel:
         """The ``n`` terms of largest weight (ties: the lower term number, i.e. alphabetical), no background."""
         if n >= len(self.terms):
             return TermModel(self.terms, self.weights)
-        kept = np.sort(np.lexsort((self.terms, -self.weights))[:n])
+        kept = strongest(self.terms, self.weights, n)
         return TermModel(self.terms[kept], self.weights[kept])
 
     def folded(self, p: np.ndarray) -> TermModel:

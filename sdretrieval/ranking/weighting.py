@@ -36,6 +36,7 @@ class Weighting:
 
     kind: ClassVar[int] = LOG
     is_language_model: ClassVar[bool] = True
+    share_is_constant: ClassVar[bool] = False  # whether log_background_share is the same for every document
 
     def term_factors(self, statistics: Statistics, terms: np.ndarray) -> np.ndarray:
         """A_w for these terms."""
@@ -67,6 +68,7 @@ class JelinekMercer(Weighting):
     """θ^D = λ θ̂^D + (1-λ) θ^GE, (2.1)."""
 
     lam: float = 0.5
+    share_is_constant: ClassVar[bool] = True
 
     def term_factors(self, statistics: Statistics, terms: np.ndarray) -> np.ndarray:
         return self.lam / ((1.0 - self.lam) * statistics.p[terms])

@@ -1,7 +1,8 @@
 """Everything a report shows, as one plain dictionary that JSON can carry.
 
 Kept apart from how it looks: the page, the plots and the tests read the same data. No number is computed
-anywhere else. Lists indexed by run follow ``data["runs"]``; lists indexed by measure follow ``data["measures"]``.
+anywhere else. Lists indexed by run follow ``data["runs"]``; lists indexed by measure follow
+``data["measures"]``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The report as one HTML file that needs nothing else: no network, no server, no other file.
 
 Text from runs, topics and documents is hostile until proven otherwise. It travels as JSON in an inert
-``<script type="application/json">`` with every ``<`` written ``\\u003c``, and the page's scripts put it on screen
-through ``textContent`` alone. A Content-Security-Policy names the page's one script and one style by their hashes,
-so that nothing else could run or be fetched even if it got in.
+``<script type="application/json">`` with every ``<`` written ``\\u003c``, and the page's scripts put it on
+screen through ``textContent`` alone. A Content-Security-Policy names the page's one script and one style by
+their hashes, so that nothing else could run or be fetched even if it got in.
 """
 
 from __future__ import annotations

@@ -90,6 +90,8 @@ def time_figure(
         axes.plot(positions, _gaps(values[measure]), label=_literal(run["name"]), **_style(i))
     every = max(1, -(-len(slices["labels"]) // 8))
     axes.set_xticks(list(positions)[::every], slices["labels"][::every])
+    if max(map(len, slices["labels"]), default=0) > 4:  # days and weeks would run into each other
+        axes.tick_params(axis="x", labelrotation=30)
     axes.set(xlabel=f"{slices['period'].capitalize()} of the {_WHOSE[slices['by']]}", ylim=(0, None))
     axes.set_ylabel(data["measures"][measure])
     axes.grid(color="0.9")
@@ -139,7 +141,7 @@ def _gaps(values: Sequence[float | None]) -> list[float]:
 
 
 def _literal(text: str) -> str:
-    """A run's name as it is: ``$`` would start a formula, a leading underscore would hide it from the legend."""
+    """A run's name as it is: ``$`` would start a formula, a leading underscore hide it from the legend."""
     text = text.replace("$", r"\$")
     return f"\u200b{text}" if text.startswith("_") else text
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf
 
 import numpy as np
@@ -28,7 +29,6 @@ from scipy.sparse import csr_matrix
 from sdretrieval.errors import ParameterError
 from sdretrieval.temporal.held_out import FoldedTimeline
 from sdretrieval.temporal.kernels import Floats, Kernel, as_kernel
-from sdretrieval.temporal.local_likelihood import LocalLikelihood, weighted_rows
 from sdretrieval.temporal.timeline import Timeline, coarse_resolution, timeline
 
 
@@ -145,7 +145,7 @@ def choose_by_likelihood(
         best = int(np.argmax([scored[float(h)].total for h in grid]))
         around = grid[max(best - 1, 0) : best + 2]
         finite = around[np.isfinite(around) & (around > 0)]
-        for left, right in zip(finite[:-1], finite[1:], strict=True):
+        for left, right in pairwise(finite):
             for h in np.geomspace(left, right, 4)[1:-1]:
                 scored[float(h)] = folded.score(float(h), kernel, only=only)
     tried = np.array(sorted(scored))
@@ -231,66 +231,54 @@ def lscv(
     lengths = np.asarray(counts.sum(axis=1)).ravel()
     kept = np.flatnonzero((line.row_of >= 0) & (lengths > 0))
     kept = kept[np.argsort(line.row_of[kept], kind="stable")]
-    documents = csr_matrix(counts[kept])
-    lengths, row_of = lengths[kept], line.row_of[kept]
+    documents, lengths, row_of = csr_matrix(counts[kept]), lengths[kept], line.row_of[kept]
+    squares = np.asarray(documents.multiply(documents).sum(axis=1)).ravel()  # c_j·c_j
     bounds = np.searchsorted(row_of, np.arange(rows + 1))
-    squares = np.asarray(documents.multiply(documents).sum(axis=1)).ravel()
-    bins = [documents[bounds[row] : bounds[row + 1]] for row in range(rows)]
+    occupied = np.flatnonzero(np.diff(bounds) > 0)
+    if kernel.online:
+        occupied = occupied[occupied > 0]
     step = line.resolution if line.resolution is not None else _usual_gap(line.times)
-    weight = np.diff(bounds) / len(kept) if measure == "documents" else np.where(np.diff(bounds) > 0, step, 0.0)
-    scores = np.array(
-        [_least_squares(line, bins, lengths, squares, bounds, weight, float(h), kernel) for h in grid]
-    )
+    weight = np.diff(bounds) / max(len(kept), 1) if measure == "documents" else np.full(rows, step)
+    # Words enter through inner products alone: of bins with bins, and of documents with bins. Both are made once,
+    # and every bandwidth is then a small quadratic form.
+    smoothers = [kernel.weights(line.times[:, None] - line.times[None, :], float(h)) for h in grid]
+    own = [float(kernel.weights(0.0, float(h))) for h in grid]
+    gram = np.zeros((rows, rows))
+    cross = np.zeros((len(grid), rows))  # mean over a bin's documents of θ̂^(-j)·y_j
+    columns = csr_matrix(line.counts.T)
+    everywhere, total_length = np.ones(rows), float(line.lengths.sum())
+    for row in occupied:
+        span = slice(bounds[row], bounds[row + 1])
+        with_bins = (documents[span] @ columns).toarray()  # c_j·C_b
+        gram[row] = with_bins.sum(axis=0)
+        size = lengths[span]
+        if kernel.online:
+            rest = (with_bins[:, :row].sum(axis=1), np.full(len(size), line.lengths[:row].sum()))
+        else:
+            rest = (with_bins @ everywhere - squares[span], total_length - size)
+        for i in range(len(grid)):
+            # (c_j·S - K(0) c_j·c_j) / (L - K(0) |x_j|), or the global model where that is nothing
+            around = float(smoothers[i][row] @ line.lengths)
+            mass = around - own[i] * size
+            local = mass > 1e-9 * max(around, 1e-300)
+            inner = np.where(local, with_bins @ smoothers[i][row] - own[i] * squares[span], rest[0])
+            mass = np.where(local, mass, rest[1])
+            ratio = np.divide(inner, mass * size, out=np.zeros_like(inner), where=mass > 0)
+            cross[i, row] = ratio.mean()
+    gram = np.where(gram == 0, gram.T, gram)  # rows without documents of their own, from the other side
+    scores = np.empty(len(grid))
+    for i, smoother in enumerate(smoothers):
+        smoother = smoother.copy()
+        empty = smoother @ line.lengths <= 0
+        smoother[empty] = np.tri(rows, k=-1)[empty] if kernel.online else 1.0
+        smoother = smoother[occupied]
+        norm = np.einsum("bi,bi->b", smoother @ gram, smoother) / (smoother @ line.lengths) ** 2  # θ̂·θ̂
+        scores[i] = float(weight[occupied] @ (norm - 2 * cross[i, occupied]))
     return LeastSquaresChoice(kernel, grid, scores)
 
 
 def _usual_gap(times: Floats) -> float:
     return float(np.median(np.diff(times))) if len(times) > 1 else 1.0
-
-
-def _least_squares(
-    line: Timeline,
-    bins: list[csr_matrix],
-    lengths: Floats,
-    squares: Floats,
-    bounds: NDArray[np.int64],
-    weight: Floats,
-    h: float,
-    kernel: Kernel,
-) -> float:
-    model = LocalLikelihood(line, None, h, kernel=kernel)
-    own = float(kernel.weights(0.0, h))
-    everything = np.asarray(line.counts.sum(axis=0), dtype=np.float64).ravel()
-    past, past_total, upto = np.zeros(len(everything)), 0.0, 0
-    score = 0.0
-    for rows, lo, hi, weights in model.windows(line.times):
-        total = weights @ line.lengths[lo:hi]
-        sums = weighted_rows(line.counts, lo, hi, weights)
-        for i, row in enumerate(rows):
-            if weight[row] == 0:
-                continue
-            span = slice(bounds[row], bounds[row + 1])
-            if kernel.online:
-                if row > upto:
-                    past = past + weighted_rows(line.counts, upto, row, np.ones((1, row - upto)))[0]
-                    past_total += float(line.lengths[upto:row].sum())
-                    upto = row
-                if past_total <= 0:
-                    continue
-                rest, rest_own, rest_total = past, 0.0, past_total
-            else:
-                rest, rest_own, rest_total = everything, 1.0, float(line.lengths.sum())
-            # θ̂ itself, and θ̂ without document j, at j's own words: (c_j·S - K(0) c_j·c_j) / (L - K(0) |x_j|)
-            theta = sums[i] / total[i] if total[i] > 0 else rest / rest_total
-            mass = total[i] - own * lengths[span]
-            local = mass > 1e-12 * max(total[i], 1e-300)
-            inner = np.where(local, bins[row] @ sums[i] - own * squares[span], 0.0)
-            if not local.all():
-                mass = np.where(local, mass, rest_total - rest_own * lengths[span])
-                inner = np.where(local, inner, bins[row] @ rest - rest_own * squares[span])
-            cross = np.divide(inner, mass * lengths[span], out=np.zeros_like(inner), where=mass > 0)
-            score += weight[row] * (float(theta @ theta) - 2.0 * float(cross.mean()))
-    return score
 
 
 # -- plug-in ---------------------------------------------------------------------------------------------------------

@@ -11,12 +11,16 @@ one pass over the window gives the sums of all folds at once, and a fold's model
       ε, a  ``background`` and ``additive``: keep log p finite for a word the window has not seen
 
 The paper holds unseen words off by keeping the 500 most frequent words only; ε serves all of them.
+
+**Two ways to the same sums.** A narrow window is added up anew at each time. For a wide one that would mean the whole
+collection at each time, but a polynomial kernel is a polynomial in τ, so Σ_τ K((t - τ)/h) c_τ follows from the moments
+Σ_τ c_τ τ^j of the data on either side of t, and these change by one time's documents as t moves on.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from math import comb, inf
 
 import numpy as np
 from numba import njit
@@ -92,34 +96,89 @@ class FoldedTimeline:
         times, n_rows = self.line.times, len(self.line.times)
         n_terms, groups = len(self.group_of), self.n_groups
         by_time, by_group, by_word = np.zeros(n_rows), np.zeros(groups), np.zeros(n_terms)
-        # The background: everything at once, or what has passed so far.
-        seen = np.zeros((self.n_folds, n_terms))
+        seen = np.zeros((self.n_folds, n_terms))  # the background's counts: of everything, or of the past so far
         seen_groups = np.zeros((self.n_folds, groups))
-        reach = kernel.reach(bandwidth)
-        slack = 1e-12 * (np.abs(times) + (reach if np.isfinite(reach) else 0.0))
-        lo = np.searchsorted(times, times - reach - slack, side="left")
-        hi = np.arange(n_rows) if kernel.online else np.searchsorted(times, times + reach + slack, side="right")
-        hi = np.maximum(hi, lo)
+        lo, hi = self._window(kernel, bandwidth)
+        wide = self._moments_wanted(kernel, bandwidth)
+        if wide:
+            x, left, right = _moment_coefficients(times, bandwidth, kernel)
+        else:
+            x, left, right = np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((1, 1))
+        size = left.shape[1] if wide else 1
+        moments = np.zeros((2, self.n_folds, n_terms, size)) if wide else np.zeros((1, 1, 1, 1))
+        group_moments = np.zeros((2, self.n_folds, groups, size)) if wide else np.zeros((1, 1, 1, 1))
         first = 0
         while first < n_rows:
             last, held = first, 0
-            while last < n_rows and (last == first or held + hi[last] - lo[last] <= WEIGHTS_AT_ONCE):
+            while last < n_rows and (wide or last == first or held + hi[last] - lo[last] <= WEIGHTS_AT_ONCE):
                 held += int(hi[last] - lo[last])
                 last += 1
             spans = hi[first:last] - lo[first:last]
             start = np.concatenate([[0], np.cumsum(spans)])
-            column = np.arange(start[-1]) - np.repeat(start[:-1] - lo[first:last], spans)
-            weights = kernel.weights(np.repeat(times[first:last], spans) - times[column], bandwidth)
+            if wide:
+                weights = np.zeros(0)
+            else:
+                column = np.arange(start[-1]) - np.repeat(start[:-1] - lo[first:last], spans)
+                weights = kernel.weights(np.repeat(times[first:last], spans) - times[column], bandwidth)
             _score_rows(
-                first, last, start, lo, weights, kernel.online, -1 if only is None else only, self.n_folds,
+                first, last, start, lo, hi, weights, kernel.online, -1 if only is None else only, self.n_folds,
                 self.cells.indptr, self.cells.indices, self.cells.data, self.group_of, self.group_cells,
                 self.group_sizes, self.background, self.additive,
+                wide, x, left, right, moments, group_moments,
                 seen, seen_groups, by_time, by_group, by_word,
             )  # fmt: skip
             first = last
         scored = self.group_cells.sum(axis=1).reshape(n_rows, self.n_folds)
         words = float(scored.sum() if only is None else scored[:, only].sum())
         return HeldOut(float(by_time.sum()), words, by_time, by_group, by_word)
+
+    def _window(self, kernel: Kernel, bandwidth: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The rows within reach of each row: from lo, up to but without hi."""
+        times = self.line.times
+        n_rows = len(times)
+        if np.isinf(bandwidth):
+            lo, hi = np.zeros(n_rows, dtype=np.int64), np.full(n_rows, n_rows)
+        elif bandwidth == 0:
+            lo, hi = np.arange(n_rows), np.arange(1, n_rows + 1)
+        else:
+            reach = kernel.reach(bandwidth)
+            slack = 1e-12 * (np.abs(times) + reach)  # rounding must not cut a datum off
+            lo = np.searchsorted(times, times - reach - slack, side="left")
+            hi = np.searchsorted(times, times + reach + slack, side="right")
+            if kernel.polynomial is not None:  # moments need the support to the last bit
+                lo = lo + ((times - times[lo]) / bandwidth >= 1.0)
+                hi = hi - ((times[hi - 1] - times) / bandwidth >= 1.0)
+        if kernel.online:
+            hi = np.arange(n_rows)
+        return lo, np.maximum(hi, lo)
+
+    def _moments_wanted(self, kernel: Kernel, bandwidth: float) -> bool:
+        """Where windows are wide, and the powers of τ/h small enough that no more than seven digits cancel."""
+        times = self.line.times
+        if kernel.polynomial is None or bandwidth == 0 or len(times) < 2:
+            return False
+        _, p, q = kernel.polynomial
+        ratio = 0.0 if np.isinf(bandwidth) else float(times[-1] - times[0]) / bandwidth
+        return ratio ** (p * q) < 1e7 and ratio < len(times) / 16
+
+
+def _moment_coefficients(times: Floats, bandwidth: float, kernel: Kernel) -> tuple[Floats, Floats, Floats]:
+    """x^j for each time, and a_j with Σ_j a_j x^j = K, for data before and for data at or after each time.
+
+    With x = τ/h and y = t/h:  (1 - u^p)^q = Σ_i C(q,i) (-1)^i u^(pi),  u = ±(y - x),  and the binomial theorem again.
+    """
+    assert kernel.polynomial is not None
+    c, p, q = kernel.polynomial
+    middle = 0.5 * (times[0] + times[-1])
+    y = (times - middle) / bandwidth
+    powers = y[:, None] ** np.arange(p * q + 1)
+    left, right = np.zeros_like(powers), np.zeros_like(powers)
+    for i in range(q + 1):
+        for j in range(p * i + 1):
+            term = c * comb(q, i) * (-1) ** i * comb(p * i, j) * powers[:, p * i - j]
+            left[:, j] += term * (-1) ** j  # u = y - x
+            right[:, j] += term * (-1) ** (p * i - j)  # u = x - y
+    return powers, left, right
 
 
 def deal(dated: NDArray[np.bool_], folds: int | NDArray[np.integer], seed: int) -> NDArray[np.int64]:
@@ -139,8 +198,9 @@ def deal(dated: NDArray[np.bool_], folds: int | NDArray[np.integer], seed: int) 
 
 @njit(cache=True)
 def _score_rows(
-    first, last, start, lo, weights, online, only, n_folds,
+    first, last, start, lo, hi, weights, online, only, n_folds,
     indptr, indices, data, group_of, group_cells, group_sizes, background, additive,
+    wide, x, left, right, moments, group_moments,
     seen, seen_groups, by_time, by_group, by_word,
 ):  # fmt: skip
     n_terms = len(group_of)
@@ -149,23 +209,43 @@ def _score_rows(
     if not online and first == 0:
         for row in range(n_rows):
             _take(row, n_folds, indptr, indices, data, group_cells, seen, seen_groups)
-    sums = np.empty((n_folds, n_terms))
-    group_sums = np.empty((n_folds, n_groups))
+    sums = np.zeros((n_folds, n_terms))  # Σ K c of each fold; in moment mode, at the row's own words only
+    group_sums = np.zeros((n_folds, n_groups))
     length = np.empty(n_folds)
+    entered, left_behind = 0, 0
     for row in range(first, last):
-        sums[:] = 0.0
-        group_sums[:] = 0.0
-        for position in range(start[row - first], start[row - first + 1]):
-            weight = weights[position]
-            if weight == 0.0:
-                continue
-            other = lo[row] + position - start[row - first]
+        if wide:
+            while entered < hi[row] and not online:  # comes into reach from the future
+                _shift(entered, 1, 1.0, n_folds, indptr, indices, data, group_cells, x, moments, group_moments)
+                entered += 1
+            if row > 0:  # has become the past
+                if not online:
+                    _shift(row - 1, 1, -1.0, n_folds, indptr, indices, data, group_cells, x, moments, group_moments)
+                _shift(row - 1, 0, 1.0, n_folds, indptr, indices, data, group_cells, x, moments, group_moments)
+            while left_behind < lo[row]:  # goes out of reach
+                _shift(left_behind, 0, -1.0, n_folds, indptr, indices, data, group_cells, x, moments, group_moments)
+                left_behind += 1
             for fold in range(n_folds):
-                cell = other * n_folds + fold
-                for p in range(indptr[cell], indptr[cell + 1]):
-                    sums[fold, indices[p]] += weight * data[p]
                 for group in range(n_groups):
-                    group_sums[fold, group] += weight * group_cells[cell, group]
+                    group_sums[fold, group] = _evaluate(row, left, right, group_moments, fold, group)
+                cell = row * n_folds + fold
+                for p in range(indptr[cell], indptr[cell + 1]):
+                    for other in range(n_folds):
+                        sums[other, indices[p]] = _evaluate(row, left, right, moments, other, indices[p])
+        else:
+            sums[:] = 0.0
+            group_sums[:] = 0.0
+            for position in range(start[row - first], start[row - first + 1]):
+                weight = weights[position]
+                if weight == 0.0:
+                    continue
+                source = lo[row] + position - start[row - first]
+                for fold in range(n_folds):
+                    cell = source * n_folds + fold
+                    for p in range(indptr[cell], indptr[cell + 1]):
+                        sums[fold, indices[p]] += weight * data[p]
+                    for group in range(n_groups):
+                        group_sums[fold, group] += weight * group_cells[cell, group]
         total, seen_total = 0.0, 0.0
         for fold in range(n_folds):
             length[fold] = group_sums[fold].sum()
@@ -177,22 +257,19 @@ def _score_rows(
                 continue
             inside = total - length[fold]
             outside = seen_total - seen_groups[fold].sum() + additive * n_terms
-            local = inside > 1e-12 * total and inside > 0.0
+            local = inside > 1e-9 * max(total, 1e-300)
             cell_words = 0.0
             for p in range(indptr[cell], indptr[cell + 1]):
                 w = indices[p]
                 back = additive
+                here = 0.0
                 for other in range(n_folds):
                     if other != fold:
                         back += seen[other, w]
-                back /= outside
-                probability = back
+                        here += sums[other, w]
+                probability = back / outside
                 if local:
-                    here = 0.0
-                    for other in range(n_folds):
-                        if other != fold:
-                            here += sums[other, w]
-                    probability = (1.0 - background) * here / inside + background * back
+                    probability = (1.0 - background) * here / inside + background * probability
                 gain = data[p] * np.log(probability)
                 by_time[row] += gain
                 by_group[group_of[w]] += gain
@@ -226,3 +303,27 @@ def _take(row, n_folds, indptr, indices, data, group_cells, seen, seen_groups):
             seen[fold, indices[p]] += data[p]
         for group in range(seen_groups.shape[1]):
             seen_groups[fold, group] += group_cells[cell, group]
+
+
+@njit(cache=True)
+def _shift(row, side, sign, n_folds, indptr, indices, data, group_cells, x, moments, group_moments):
+    """Add the documents of one time to the moments of one side of t (0 before, 1 after), or take them off."""
+    size = x.shape[1]
+    for fold in range(n_folds):
+        cell = row * n_folds + fold
+        for p in range(indptr[cell], indptr[cell + 1]):
+            amount = sign * data[p]
+            for j in range(size):
+                moments[side, fold, indices[p], j] += amount * x[row, j]
+        for group in range(group_moments.shape[2]):
+            amount = sign * group_cells[cell, group]
+            for j in range(size):
+                group_moments[side, fold, group, j] += amount * x[row, j]
+
+
+@njit(cache=True)
+def _evaluate(row, left, right, moments, fold, word):
+    value = 0.0
+    for j in range(left.shape[1]):
+        value += left[row, j] * moments[0, fold, word, j] + right[row, j] * moments[1, fold, word, j]
+    return max(value, 0.0)  # rounding may leave a trace of what has been taken off

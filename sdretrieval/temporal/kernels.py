@@ -75,6 +75,14 @@ class Kernel:
         """Where the kernel has become negligible beside its peak, in bandwidths."""
         return _NEGLIGIBLE.get(self.name, 1.0)
 
+    @property
+    def polynomial(self) -> tuple[float, int, int] | None:
+        """(c, p, q) where one half of K is c (1 - r^p)^q, or None."""
+        if self.name not in _POLYNOMIAL:
+            return None
+        c, p, q = _POLYNOMIAL[self.name]
+        return (2 * c if self.online else c), p, q
+
     def __call__(self, r: ArrayLike) -> Floats:
         """The base form K(r), normalised."""
         r = np.asarray(r, dtype=np.float64)

@@ -184,12 +184,14 @@ def test_a_date_field_that_no_document_has_is_an_error(tmp_path):
 
 
 def test_a_document_without_its_date_is_undated_not_bad(tmp_path):
-    path = write(tmp_path / "a.jsonl", GOOD, {"id": "2", "contents": "x"}, {"id": "3", "contents": "x", "published": ""})
+    without, blank = {"id": "2", "contents": "x"}, {"id": "3", "contents": "x", "published": ""}
+    path = write(tmp_path / "a.jsonl", GOOD, without, blank)
     assert [document.time is None for document in read(path, date="published")] == [False, True, True]
 
 
 def test_nonexistent_path(tmp_path):
-    assert error_of(tmp_path / "nowhere.jsonl").startswith(f"{tmp_path}/nowhere.jsonl: no such file or folder")
+    path = tmp_path / "nowhere.jsonl"
+    assert error_of(path).startswith(f"{path}: no such file or folder")
 
 
 def test_empty_folder(tmp_path):
@@ -213,7 +215,8 @@ def test_line_longer_than_any_document(tmp_path, monkeypatch):
 
 def test_contents_longer_than_anserini_takes(tmp_path, monkeypatch):
     monkeypatch.setattr("sdretrieval.corpus.record.LONGEST_CONTENTS", 100)
-    assert "Anserini takes at most 100" in error_of(write(tmp_path / "a.jsonl", {"id": "1", "contents": "x" * 101}))
+    path = write(tmp_path / "a.jsonl", {"id": "1", "contents": "x" * 101})
+    assert "Anserini takes at most 100" in error_of(path)
 
 
 def test_unknown_encoding_and_format_are_parameter_errors():

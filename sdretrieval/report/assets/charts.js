@@ -24,17 +24,21 @@ function ticks(low, high, about) {
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = power * [1, 2, 2.5, 5, 10].find((m) => m * power >= raw * 0.999);
   const found = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-6; k += 1) found.push(k * step);
+  for (let k = Math.ceil(low / step - 1e-9); (k - 1) * step < high - step * 1e-6; k += 1) found.push(k * step);
   return { found, places: Math.max(0, Math.min(6, -Math.floor(Math.log10(step) + 1e-9) + (step / power === 2.5 ? 1 : 0))) };
 }
 
+/** Charts are drawn for the room there is, so that their text stays readable on a phone. */
+const narrow = window.matchMedia("(max-width: 46rem)");
+
 /** Lines over labelled positions: recall levels or periods. series: [{run, values}] */
-function lineChart({ labels, series, xTitle, yTitle, every = 1, describe, hidden = new Set() }) {
-  const W = 640, H = 380, left = 48, right = 14, top = 10, bottom = 46;
+function lineChart({ labels, series, xTitle, yTitle, every = 1, wide = false, describe, hidden = new Set() }) {
+  const [W, H] = narrow.matches ? [350, 280] : wide ? [1020, 320] : [640, 380];
+  const left = 48, right = wide ? 30 : 14, top = 10, bottom = 46;
   const present = series.flatMap((s) => s.values).filter((v) => v !== null);
   const highest = Math.max(0.05, ...present);
-  const scale = ticks(0, Math.min(1, highest * 1.05) || 1, 5);
-  const limit = Math.max(highest, scale.found[scale.found.length - 1]);
+  const scale = ticks(0, highest, 5);
+  const limit = scale.found[scale.found.length - 1];
   const x = (i) => left + (W - left - right) * (labels.length < 2 ? 0.5 : i / (labels.length - 1));
   const y = (v) => H - bottom - (H - top - bottom) * (v / limit);
   const guide = svg("line", { class: "guide", y1: top, y2: H - bottom, visibility: "hidden" });
@@ -44,7 +48,7 @@ function lineChart({ labels, series, xTitle, yTitle, every = 1, describe, hidden
       svg("text", { x: left - 8, y: y(v) + 4, "text-anchor": "end" }, v.toFixed(scale.places)),
     ]),
     svg("line", { class: "axis", x1: left, x2: W - right, y1: H - bottom, y2: H - bottom }),
-    labels.map((label, i) => i % every === 0 &&
+    labels.map((label, i) => i % (every * (narrow.matches ? 2 : 1)) === 0 &&
       svg("text", { x: x(i), y: H - bottom + 18, "text-anchor": "middle" }, label)),
     svg("text", { x: (left + W - right) / 2, y: H - 6, "text-anchor": "middle" }, xTitle),
     svg("text", { transform: `translate(13 ${(top + H - bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, yTitle),
@@ -64,7 +68,7 @@ function lineFigure(options) {
   const hidden = new Set();
   const holder = el("div", { class: "chart", tabindex: 0, role: "group",
     "aria-label": `${options.describe}. Use the left and right arrow keys to read values.` });
-  const readout = el("div", { class: "readout num", "aria-live": "polite" });
+  const readout = el("div", { class: "readout figures", "aria-live": "polite" });
   let chart = null;
   let at = null;
 
@@ -118,13 +122,17 @@ function whisker(difference, [low, high], extent, colour) {
 
 function timeTicks(low, high, about) {
   const day = 86400000;
-  const steps = [3600000, 3 * 3600000, 6 * 3600000, 12 * 3600000, day, 2 * day, 7 * day, 14 * day];
+  const steps = [3600000, 3 * 3600000, 6 * 3600000, 12 * 3600000, day, 2 * day, 4 * day, 7 * day, 14 * day];
   const step = steps.find((s) => (high - low) / s <= about);
   const found = [];
   if (step) {
     for (let t = Math.ceil(low / step) * step; t <= high; t += step) found.push(t);
     const hours = step < day;
-    return found.map((t) => [t, hours ? moment(t).slice(5) : moment(t).slice(5, 10)]);
+    return found.map((t) => {
+      const date = new Date(t);
+      const day = `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
+      return [t, hours ? `${day} ${String(date.getUTCHours()).padStart(2, "0")}:00` : day];
+    });
   }
   const months = Math.max(1, Math.ceil((high - low) / (30.4 * day) / about));
   const by = [1, 2, 3, 6, 12, 24, 60, 120, 240, 600].find((m) => m >= months) || 1200;
@@ -145,7 +153,7 @@ function timelineChart({ timeline, shown, names, queryTime }) {
   const margin = Math.max((high - low) * 0.02, 1800000);
   low -= margin;
   high += margin;
-  const W = 720, left = 52, right = 10, strip = 120, gap = 26, tail = 54;
+  const W = narrow.matches ? 360 : 720, left = 52, right = 10, strip = 120, gap = 26, tail = 54;
   const H = shown.length * (strip + gap) + tail + 26;
   const x = (t) => left + (W - left - right) * ((t - low) / (high - low));
   const bins = new Array(48).fill(0);
@@ -155,7 +163,7 @@ function timelineChart({ timeline, shown, names, queryTime }) {
   const wide = (W - left - right) / 48;
   return svg("svg", { viewBox: `0 0 ${W} ${H}`, role: "img",
     "aria-label": "Scores of the first documents over time, and when the relevant documents were written" },
-  timeTicks(low, high, 7).map(([t, label]) => [
+  timeTicks(low, high, narrow.matches ? 4 : 8).map(([t, label]) => [
     svg("line", { class: "grid", x1: x(t), x2: x(t), y1: 16, y2: base }),
     svg("text", { x: x(t), y: base + 18, "text-anchor": "middle" }, label)]),
   queryTime !== null && svg("line", { class: "guide", x1: x(queryTime), x2: x(queryTime), y1: 16, y2: base }),

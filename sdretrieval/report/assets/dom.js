@@ -54,6 +54,8 @@ function probability(p) {
   return p >= 1 ? "1" : p.toFixed(p < 0.01 ? 4 : 3).replace(/^0/, "");
 }
 
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
 function moment(ms) {
   const text = new Date(ms).toISOString();
   return text.slice(0, 10) + (text.slice(11, 19) === "00:00:00" ? "" : " " + text.slice(11, 16));
@@ -69,8 +71,8 @@ function select(label, options, chosen, change) {
  * A table whose columns sort by click or key.
  * columns: {title, hint, num, value(row), cell(row) -> node(s), first: "descending", header: true for the row's name}
  */
-function sortable(columns, rows, { sort = 0, direction = null, className = "", caption = "" } = {}) {
-  const state = { column: sort, direction: direction || columns[sort].first || "ascending" };
+function sortable(columns, rows, { sort = 0, className = "", caption = "", ordered = null } = {}) {
+  const state = { column: sort, direction: columns[sort].first || "ascending" };
   const body = el("tbody");
   const heads = columns.map((column, i) => el("th", {
     scope: "col", class: [column.num && "num", column.wide && "wide"].filter(Boolean).join(" ") || null, title: column.hint,
@@ -90,6 +92,7 @@ function sortable(columns, rows, { sort = 0, direction = null, className = "", c
     // What has no value stands last in either direction.
     keyed.sort((a, b) => (a.key === null) - (b.key === null) || down * compareKeys(a.key, b.key) || a.i - b.i);
     heads.forEach((head, i) => head.setAttribute("aria-sort", i === state.column ? state.direction : "none"));
+    if (ordered) ordered(keyed.map(({ row }) => row));
     body.replaceChildren(...keyed.map(({ row }) => el("tr", {}, columns.map((column) => el(
       column.header ? "th" : "td",
       { scope: column.header && "row",

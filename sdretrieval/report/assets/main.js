@@ -6,6 +6,7 @@ const state = {
   test: Math.max(0, data.tests.indexOf("randomisation")),
   rival: rivals().reduce((a, b) => ((data.runs[b].means[0] ?? -1) > (data.runs[a].means[0] ?? -1) ? b : a)),
   find: "",
+  order: [], // topics as the table shows them
 };
 const PARTS = { summary: summarySection, luck: luckSection, curves: curveSection, topics: topicsSection, time: timeSection,
   appendix: appendixSection, "topic-table": () => el("div", { id: "topic-table" }, topicTable()) };
@@ -29,6 +30,7 @@ function update(change) {
   if (again) again.lastChild.focus();
 }
 
+narrow.addEventListener("change", () => ["curves", "time"].forEach(redraw));
 document.getElementById("topic").addEventListener("close", () => {
   const topic = cameFrom && cameFrom.getAttribute("data-topic");
   const back = cameFrom && cameFrom.isConnected ? cameFrom : topic !== null && document.querySelector(`[data-topic="${topic}"]`);

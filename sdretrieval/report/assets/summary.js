@@ -55,9 +55,11 @@ function relation(p) {
 }
 
 function runName(i) {
-  return [el("span", { class: "key", vars: runColour(i) }), quoted(data.runs[i].name),
-    i === data.baseline && data.runs.length > 1 && el("span", { class: "tag" }, "baseline")];
+  return el("span", { class: "run" }, el("span", { class: "key", vars: runColour(i) }), quoted(data.runs[i].name),
+    i === data.baseline && data.runs.length > 1 && el("span", { class: "tag" }, "baseline"));
 }
+
+const SHORT = { t: "p t", wilcoxon: "p Wilc.", sign: "p sign", randomisation: "p rand." };
 
 function testPicker() {
   return data.tests.length > 1 && select("Test", data.tests, state.test, (i) => update({ test: i }));
@@ -99,18 +101,18 @@ function luckSection() {
     { title: "Difference", num: true, first: "descending", value: (i) => of(i).difference, cell: (i) => signed(of(i).difference) },
     { title: "95 % interval", value: (i) => of(i).confidence[0], cell: (i) => [
       whisker(of(i).difference, of(i).confidence, extent, significant(of(i)) ? (of(i).difference > 0 ? "var(--gain)" : "var(--loss)") : "var(--soft)"),
-      el("span", { class: "under num" }, `${signed(of(i).confidence[0], 3)} to ${signed(of(i).confidence[1], 3)}`)] },
+      el("span", { class: "under figures" }, `${signed(of(i).confidence[0], 3)} to ${signed(of(i).confidence[1], 3)}`)] },
     { title: "Win / tie / loss", first: "descending", value: (i) => of(i).wins - of(i).losses, cell: (i) => [
       el("span", { class: "share", "aria-hidden": "true" },
         el("i", { class: "w", vars: { width: `${(100 * of(i).wins) / of(i).topics}%` } }),
         el("i", { vars: { width: `${(100 * of(i).ties) / of(i).topics}%` } }),
         el("i", { class: "l", vars: { width: `${(100 * of(i).losses) / of(i).topics}%` } })),
-      el("span", { class: "under num" }, `${of(i).wins} / ${of(i).ties} / ${of(i).losses}`)] },
+      el("span", { class: "under figures" }, `${of(i).wins} / ${of(i).ties} / ${of(i).losses}`)] },
     { title: "d", hint: "Cohen's d of the paired differences: mean / standard deviation", num: true, first: "descending",
       value: (i) => of(i).cohens_d, cell: (i) => signed(of(i).cohens_d, 2) },
-    { title: "P(sup.)", hint: "Probability of superiority: share of topics won, ties counting half", num: true, first: "descending",
+    { title: "P(sup)", hint: "Probability of superiority: share of topics won, ties counting half", num: true, first: "descending",
       value: (i) => of(i).superiority, cell: (i) => fixed(of(i).superiority, 2) },
-    ...data.tests.map((test) => ({ title: `p ${test}`, num: true, value: (i) => of(i).p_corrected[test],
+    ...data.tests.map((test) => ({ title: SHORT[test] || `p ${test}`, hint: `p-value of the ${test} test`, num: true, value: (i) => of(i).p_corrected[test],
       cell: (i) => el("span", { class: of(i).p_corrected[test] !== null && of(i).p_corrected[test] < 0.05 ? "best" : "soft",
         title: `uncorrected: ${probability(of(i).p[test])}` }, probability(of(i).p_corrected[test])) })),
   ];
@@ -118,7 +120,7 @@ function luckSection() {
     el("p", { class: "lead" }, "Paired over topics, against ", quoted(data.runs[data.baseline].name),
       `. p-values are two-sided${correctionWords()}; bold is below .05.`),
     el("div", { class: "controls" }, measurePicker()),
-    sortable(columns, others, { sort: 1, caption: "Differences from the baseline" }));
+    sortable(columns, others, { sort: 1, className: "middle", caption: "Differences from the baseline" }));
 }
 
 function measurePicker() {
@@ -156,8 +158,8 @@ function timeSection() {
     el("div", { class: "controls" }, measurePicker()),
     data.slices.map((slice) => [
       el("h3", {}, BY[slice.by][0]), el("p", { class: "soft small" }, BY[slice.by][1]),
-      lineFigure({ labels: slice.labels, names, xTitle: slice.period, yTitle: data.measures[state.measure],
-        every: Math.max(1, Math.ceil(slice.labels.length / 7)), describe: `${data.measures[state.measure]} by ${slice.period}`,
+      lineFigure({ labels: slice.labels, names, wide: true, xTitle: slice.period, yTitle: data.measures[state.measure],
+        every: Math.max(1, Math.ceil(slice.labels.length / 8)), describe: `${data.measures[state.measure]} by ${slice.period}`,
         series: slice.values.map((values, run) => ({ run, values: values[state.measure] })),
         readLabel: (i) => `${slice.labels[i]} (${slice.topics[i]} topics, ${slice.relevant[i]} relevant)` })]));
 }

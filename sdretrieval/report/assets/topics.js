@@ -61,7 +61,7 @@ function skyline() {
   const c = data.comparisons[state.rival];
   return el("div", {},
     el("div", { class: "skyline-wrap" }, el("hr", { vars: { top: `${zero}%` } }), row),
-    el("p", { class: "soft small num" }, el("span", { class: "gain" }, `${order.filter(({ d }) => d > 0).length} better`), " · ",
+    el("p", { class: "soft small figures" }, el("span", { class: "gain" }, `${order.filter(({ d }) => d > 0).length} better`), " · ",
       `${order.filter(({ d }) => d === 0).length} equal · `,
       el("span", { class: "loss" }, `${order.filter(({ d }) => d < 0).length} worse`),
       c && ` · mean ${signed(c[state.measure].difference)}`, ` · from ${signed(order[0].d, 3)} to ${signed(order[order.length - 1].d, 3)}`));
@@ -79,7 +79,7 @@ function topicTable() {
         onclick: () => openTopic(i) }, quoted(topic.qid)) },
     data.topics.some((topic) => topic.text) &&
       { title: "Query", className: "query", value: ({ topic }) => topic.text, cell: ({ topic }) => quoted(topic.text) },
-    !alone && { title: "Difference", first: "descending", value: ({ topic }) => topicDifference(topic), cell: ({ topic }) => {
+    !alone && { title: "Difference", wide: true, first: "descending", value: ({ topic }) => topicDifference(topic), cell: ({ topic }) => {
       const d = topicDifference(topic);
       const share = d === null ? 0 : (50 * Math.abs(d)) / extent;
       return el("div", { class: "delta", "aria-hidden": "true" },
@@ -95,7 +95,8 @@ function topicTable() {
     { title: "Relevant", num: true, wide: true, first: "descending", value: ({ topic }) => topic.relevant, cell: ({ topic }) => topic.relevant },
   ].filter(Boolean);
   const by = columns.findIndex((column) => column.title === "±");
-  const table = sortable(columns, rows, { sort: alone ? 0 : by, className: "topics", caption: "Topics" });
+  const table = sortable(columns, rows, { sort: alone ? 0 : by, className: "topics", caption: "Topics",
+    ordered: (shown) => { state.order = shown.map(({ i }) => i); } });
   return rows.length ? table : el("p", { class: "soft" }, "No topic matches.");
 }
 
@@ -117,11 +118,12 @@ function topicStory(i) {
   const shown = data.runs.length < 2 ? [data.baseline] : [data.baseline, state.rival];
   const names = data.runs.map((run) => run.name);
   const dialog = document.getElementById("topic");
+  const at = state.order.indexOf(i); // previous and next follow the table as it stands
   const step = (by, text, label) => el("button", { class: "button", type: "button", "aria-label": label,
-    disabled: !data.topics[i + by], onclick: () => openTopic(i + by) }, text);
+    disabled: at < 0 || state.order[at + by] === undefined, onclick: () => openTopic(state.order[at + by]) }, text);
   return [
     el("div", { class: "bar-top" }, step(-1, "←", "Previous topic"), step(1, "→", "Next topic"),
-      el("span", { class: "soft small num" }, `${i + 1} of ${data.topics.length}`), el("span", { class: "space" }),
+      el("span", { class: "soft small figures" }, at >= 0 && `${at + 1} of ${state.order.length}`), el("span", { class: "space" }),
       el("button", { class: "button", type: "button", onclick: () => dialog.close() }, "Close")),
     el("div", { class: "body" },
       el("h2", { id: "topic-heading", tabindex: -1 }, el("span", { class: "soft" }, quoted(topic.qid), " "), quoted(topic.text)),
@@ -166,7 +168,7 @@ function documentTable(topic) {
   const columns = [
     { title: "Document", header: true, className: "document", value: (d) => d.id,
       cell: (d) => [quoted(d.id, "mono"), d.title && el("span", { class: "under" }, quoted(d.title)),
-        d.time !== undefined && el("span", { class: "under num" }, moment(d.time))] },
+        d.time !== undefined && el("span", { class: "under figures" }, moment(d.time))] },
     { title: "Grade", num: true, first: "descending", hint: "judgment; ? is not judged", value: (d) => d.grade ?? null, cell: grade },
     rank(data.baseline),
     data.runs.length > 1 && rank(state.rival),

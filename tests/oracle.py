@@ -1,0 +1,465 @@
+"""Every ranking model once more: plain, slow, dense float64 arithmetic over the whole vocabulary.
+
+Written from the equations (Nallapati's thesis, chapters 2, 3 and 5; Lucene's and Anserini's documentation), not from
+the package, and it imports nothing from it. No sparse forms, no dropped constants unless the equation drops them.
+
+    counts   documents x words, f_w^D          theta   documents x words, a smoothed language model each
+    p        general English, θ^GE             f       words, f^Q
+    a        what documents are scored with: Σ_w a_w log θ^D_w or Σ_w a_w φ_w
+
+Where an equation leaves a choice open, the rule is stated here and marked "Choice".
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+
+class Undecided(Exception):
+    """A cut falls between values that differ by rounding only: either side is right, so nothing can be compared."""
+
+
+@dataclass
+class Corpus:
+    """Counts with names. Words that no document has are not part of a vocabulary."""
+
+    counts: np.ndarray
+    words: list[str]
+    docids: list[str]
+
+    def __post_init__(self) -> None:
+        used = self.counts.sum(axis=0) > 0
+        self.counts = np.asarray(self.counts, dtype=np.float64)[:, used]
+        self.words = [w for w, u in zip(self.words, used, strict=True) if u]
+
+    @property
+    def n_docs(self) -> int:
+        return len(self.counts)
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        return self.counts.sum(axis=1)
+
+    @cached_property
+    def cf(self) -> np.ndarray:
+        return self.counts.sum(axis=0)
+
+    @cached_property
+    def df(self) -> np.ndarray:
+        return (self.counts > 0).sum(axis=0)
+
+    @cached_property
+    def p(self) -> np.ndarray:
+        """θ^GE"""
+        return self.cf / self.cf.sum()
+
+    @cached_property
+    def own(self) -> np.ndarray:
+        """θ̂^D = f^D / |D|. Choice: an empty document has no words of its own, θ̂ = 0."""
+        return np.divide(
+            self.counts, self.lengths[:, None], out=np.zeros_like(self.counts), where=self.lengths[:, None] > 0
+        )
+
+    def query(self, words: Sequence[str]) -> np.ndarray:
+        """f^Q over the vocabulary. Choice: a word no document has is left out, of |Q| too."""
+        counted = Counter(words)
+        return np.array([float(counted[w]) for w in self.words])
+
+    def has_any(self, words: np.ndarray) -> np.ndarray:
+        """Documents with at least one of the marked words. Choice: a search lists these only."""
+        return (self.counts[:, words] > 0).any(axis=1)
+
+
+# -- smoothing ---------------------------------------------------------------------------------------------------
+
+
+def smoothed(c: Corpus, kind: str, lam: float, mu: float) -> np.ndarray:
+    """θ^D by (2.1) or (5.33)."""
+    if kind == "jm":
+        return lam * c.own + (1 - lam) * c.p
+    share = (c.lengths / (mu + c.lengths))[:, None]
+    return share * c.own + (1 - share) * c.p
+
+
+def expected_log(a: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """Σ_w a_w log θ_w for each document: minus the T-cross entropy H(a, θ)."""
+    return (a * np.log(theta)).sum(axis=1)
+
+
+def normalised(values: np.ndarray) -> np.ndarray:
+    return values / values.sum()
+
+
+def from_logs(logs: np.ndarray) -> np.ndarray:
+    """exp(x) / Σ exp(x)"""
+    return normalised(np.exp(logs - logs.max()))
+
+
+# -- other evidence ----------------------------------------------------------------------------------------------
+
+
+def lucene_length(length: float) -> float:
+    """The largest length not above this one that Lucene's norm byte can say (SmallFloat.byte4ToInt)."""
+    sayable = []
+    for byte in range(256):
+        if byte < 24:
+            sayable.append(byte)
+        else:
+            bits, shift = (byte - 24) & 7, ((byte - 24) >> 3) - 1
+            sayable.append(24 + (bits if shift < 0 else (bits | 8) << shift))
+    return float(max(s for s in sayable if s <= length))
+
+
+def bm25(c: Corpus, a: np.ndarray, k1: float, b: float, *, one_byte: bool = False) -> np.ndarray:
+    """Lucene: Σ a idf f/(f + k1 (1 - b + b |D|/avg)), idf = log(1 + (N - df + .5)/(df + .5))."""
+    idf = np.log(1 + (c.n_docs - c.df + 0.5) / (c.df + 0.5))
+    return _saturating(c, a * idf, k1, b, one_byte)
+
+
+def _saturating(c: Corpus, a: np.ndarray, k1: float, b: float, one_byte: bool) -> np.ndarray:
+    lengths = np.array([lucene_length(n) for n in c.lengths]) if one_byte else c.lengths
+    scores = np.zeros(c.n_docs)
+    for d in range(c.n_docs):
+        bound = k1 * (1 - b + b * lengths[d] / (c.cf.sum() / c.n_docs))
+        for w in np.flatnonzero(c.counts[d]):
+            scores[d] += a[w] * c.counts[d, w] / (c.counts[d, w] + bound)
+    return scores
+
+
+def lucene_dirichlet(c: Corpus, a: np.ndarray, mu: float) -> np.ndarray:
+    """Lucene's LMDirichletSimilarity: p = (cf+1)/(|C|+1), one-byte lengths, a word adds 0 rather than less."""
+    p = (c.cf + 1) / (c.cf.sum() + 1)
+    scores = np.zeros(c.n_docs)
+    for d in range(c.n_docs):
+        for w in np.flatnonzero(c.counts[d]):
+            word = np.log(1 + c.counts[d, w] / (mu * p[w])) + np.log(mu / (lucene_length(c.lengths[d]) + mu))
+            scores[d] += a[w] * max(word, 0.0)
+    return scores
+
+
+def lucene_jelinek_mercer(c: Corpus, a: np.ndarray, lam: float) -> np.ndarray:
+    """Lucene's LMJelinekMercerSimilarity: λ is the collection's share there."""
+    p = (c.cf + 1) / (c.cf.sum() + 1)
+    scores = np.zeros(c.n_docs)
+    for d in range(c.n_docs):
+        for w in np.flatnonzero(c.counts[d]):
+            own = (1 - lam) * c.counts[d, w] / lucene_length(c.lengths[d])
+            scores[d] += a[w] * np.log(1 + own / (lam * p[w]))
+    return scores
+
+
+# -- order -------------------------------------------------------------------------------------------------------
+
+
+def ranked(c: Corpus, scores: np.ndarray, listed: np.ndarray) -> list[int]:
+    """Documents by trec_eval's rule: single-precision score down, then docid down."""
+    return sorted(np.flatnonzero(listed).tolist(), key=lambda d: (np.float32(scores[d]), c.docids[d]), reverse=True)
+
+
+def top(c: Corpus, scores: np.ndarray, listed: np.ndarray, n: int) -> list[int]:
+    order = ranked(c, scores, listed)
+    if 0 < n < len(order):
+        scale, gap = np.abs(scores).max(), abs(scores[order[n - 1]] - scores[order[n]])
+        tied = gap <= 1e-12 * scale and np.float32(scores[order[n - 1]]) == np.float32(scores[order[n]])
+        if scale < 1e-9 or not (tied or gap > 1e-6 * scale):
+            raise Undecided
+    return order[:n]
+
+
+def strongest(values: np.ndarray, n: int) -> np.ndarray:
+    """The n largest of the non-zero values, the others 0."""
+    order = [w for w in np.argsort(-values, kind="stable") if values[w] != 0]
+    if n < len(order) and values[order[n - 1]] - values[order[n]] <= 1e-9 * np.abs(values).max():
+        raise Undecided
+    kept = np.zeros_like(values)
+    kept[order[:n]] = values[order[:n]]
+    return kept
+
+
+# -- models ------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Answer:
+    """Scores of all documents, which of them a search lists, and the way there."""
+
+    scores: np.ndarray
+    listed: np.ndarray
+    first: np.ndarray  # scores of the first pass
+    feedback: list[int] = field(default_factory=list)
+    weights: np.ndarray | None = None  # of the feedback documents
+    a: np.ndarray | None = None  # the final model over the whole vocabulary
+    bounds: list[float] = field(default_factory=list)
+
+
+@dataclass
+class Feedback:
+    """Documents to learn from: the top of a first pass, or judged ones."""
+
+    docs: list[int]
+    judged: bool
+    nonrelevant: list[int]
+
+
+def choose_feedback(
+    c: Corpus, f: np.ndarray, first: np.ndarray, n: int, relevant: Sequence[int], nonrelevant: Sequence[int]
+) -> Feedback:
+    """Judged relevant documents where there are any, all of them; else the first n that are not judged otherwise."""
+    if len(relevant):
+        return Feedback(sorted(relevant), True, list(nonrelevant))
+    listed = c.has_any(f > 0)
+    listed[list(nonrelevant)] = False
+    return Feedback(top(c, first, listed, n), False, list(nonrelevant))
+
+
+def query_likelihood(c: Corpus, f: np.ndarray, s: dict[str, Any]) -> Answer:
+    """log P(Q|θ^D) = Σ f^Q log θ^D, (5.5)."""
+    scores = expected_log(f, smoothed(c, s["smoothing"], s["lam"], s["mu"]))
+    return Answer(scores, c.has_any(f > 0), scores, a=f)
+
+
+def one_pass(c: Corpus, f: np.ndarray, scores: np.ndarray) -> Answer:
+    return Answer(scores, c.has_any(f > 0), scores, a=f)
+
+
+def words_of(c: Corpus, docs: Sequence[int], weights: np.ndarray) -> np.ndarray:
+    """The words of documents that weigh anything."""
+    return (c.counts[[d for d, w in zip(docs, weights, strict=True) if w > 0]] > 0).any(axis=0)
+
+
+def tfidf_rocchio(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=()) -> Answer:
+    """Vectors idf · f/(f + k1 (1 - b + b|D|/avg)), idf = log((N+1)/df); query idf · f; q' = q + β · centroid."""
+    idf = np.log((c.n_docs + 1) / c.df)
+    vectors = np.zeros_like(c.counts)
+    for d, w in zip(*np.nonzero(c.counts), strict=True):
+        bound = s["k1"] * (1 - s["b"] + s["b"] * c.lengths[d] / (c.cf.sum() / c.n_docs))
+        vectors[d, w] = idf[w] * c.counts[d, w] / (c.counts[d, w] + bound)
+    query = idf * f
+    first = vectors @ query
+    given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
+    if not given.docs:
+        return one_pass(c, f, first)
+    weights = np.full(len(given.docs), 1 / len(given.docs))
+    moved = query + s["beta"] * strongest(vectors[given.docs].mean(axis=0), s["fb_terms"])
+    return Answer(vectors @ moved, c.has_any(moved > 0), first, given.docs, weights, moved)
+
+
+def relevance_model(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=()) -> Answer:
+    """(5.1)-(5.9)."""
+    first = expected_log(f, smoothed(c, s["smoothing"], s["lambda_query"], s["mu"]))
+    given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
+    if not given.docs:
+        return one_pass(c, f, first)
+    weights, model = _theta_r(c, f, given, s)
+    scores = expected_log(model, smoothed(c, s["smoothing"], s["lambda_ranking"], s["mu"]))  # (5.9)
+    return Answer(scores, c.has_any(words_of(c, given.docs, weights)), first, given.docs, weights, model)
+
+
+def _theta_r(c: Corpus, f: np.ndarray, given: Feedback, s: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    if given.judged:
+        weights = np.full(len(given.docs), 1 / len(given.docs))
+    else:
+        likelihood = expected_log(f, smoothed(c, s["smoothing"], s["lambda_query"], s["mu"])[given.docs])
+        weights = from_logs(likelihood)  # (5.4), (5.8)
+    theta = smoothed(c, s["smoothing"], s["lambda_model"], s["mu"])[given.docs]
+    return weights, weights @ theta
+
+
+def rm3(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=()) -> Answer:
+    """θ^R cut to its fb_terms strongest words, normalised, and mixed with θ̂^Q.
+
+    Choice: words that no feedback document has are not expansion words, however common they are.
+    """
+    if s["mode"] == "anserini":
+        return anserini_rm3(c, f, s, relevant, nonrelevant)
+    if s["first_stage"] == "bm25":
+        first = bm25(c, f, s["k1"], s["b"])
+    else:
+        first = expected_log(f, smoothed(c, s["smoothing"], s["lambda_query"], s["mu"]))
+    given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
+    if not given.docs:
+        return one_pass(c, f, first)
+    weights, model = _theta_r(c, f, given, s)
+    met = words_of(c, given.docs, weights)
+    mixed = normalised(f) if not met.any() else _mixed(np.where(met, model, 0.0), f, s)
+    if s["scoring"] == "bm25":
+        scores = bm25(c, mixed, s["k1"], s["b"])
+    else:
+        scores = expected_log(mixed, smoothed(c, s["smoothing"], s["lambda_ranking"], s["mu"]))
+    return Answer(scores, c.has_any(mixed > 0), first, given.docs, weights, mixed)
+
+
+def _mixed(values: np.ndarray, f: np.ndarray, s: dict[str, Any]) -> np.ndarray:
+    share = s["original_query_weight"]
+    return (1 - share) * normalised(strongest(values, s["fb_terms"])) + share * normalised(f)
+
+
+def anserini_rm3(
+    c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=(), unknown: int = 0
+) -> Answer:
+    """Anserini's Rm3Reranker: documents cut to fb_terms, L1-normalised, weighted by the raw score, cut, mixed.
+
+    Anserini calculates in single precision; this does not, so it is right to about 1e-6.
+    """
+
+    def lucene(a: np.ndarray) -> np.ndarray:
+        if s["first_stage"] == "bm25":
+            return bm25(c, a, s["k1"], s["b"], one_byte=True)
+        return lucene_dirichlet(c, a, s["mu"])
+
+    first = lucene(f)
+    given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
+    if not given.docs:
+        return one_pass(c, f, first)
+    usable = np.array([re.fullmatch("[a-z0-9]{2,20}", w) is not None for w in c.words]) & (10 * c.df <= c.n_docs)
+    raw = np.ones(len(given.docs)) if given.judged else first[given.docs]
+    total = np.zeros(len(c.words))
+    for d, score in zip(given.docs, raw, strict=True):
+        cut = _most_frequent(c.counts[d] * usable, c.words, s["fb_terms"])
+        if cut.sum() > 0:
+            total += score * normalised(cut)
+    kept = strongest(total, s["fb_terms"])
+    query = f / (f.sum() + unknown)
+    share = s["original_query_weight"]
+    mixed = share * query + (1 - share) * (normalised(kept) if kept.sum() > 0 else 0)
+    weights = normalised(raw) if raw.sum() > 0 else np.full(len(raw), 1 / len(raw))
+    return Answer(lucene(mixed), c.has_any(mixed > 0), first, given.docs, weights, mixed)
+
+
+def _most_frequent(counts: np.ndarray, words: list[str], n: int) -> np.ndarray:
+    """Whole numbers, so ties are real ones: the alphabet decides."""
+    order = sorted(np.flatnonzero(counts).tolist(), key=lambda w: (-counts[w], words[w]))
+    kept = np.zeros_like(counts)
+    kept[order[:n]] = counts[order[:n]]
+    return kept
+
+
+# -- smoothed Dirichlet ------------------------------------------------------------------------------------------
+
+
+def log_density(theta: np.ndarray, alpha: np.ndarray, S: float) -> np.ndarray:
+    """log of (3.25): S^S / Π α^α · Π θ^(α-1)."""
+    return S * np.log(S) - (alpha * np.log(alpha)).sum() + expected_log(alpha - 1, theta)
+
+
+def geometric_mean(weights: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """(5.13) with S = 1: (1/Z) Π_i (θ^i)^{W_i}."""
+    return normalised(np.exp(weights @ np.log(theta)))
+
+
+def smoothed_dirichlet(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=()) -> Answer:
+    """Section 5.2; ``s["iterations"]`` is the number of M-steps.
+
+    Choice: E-steps after the first see documents smoothed as in the M-step, since only then EM cannot lose. With K=0
+    documents weigh alike, and scores are those of S=1.
+    """
+    S = s["precision"] * f.sum()
+    scale = S if S > 0 else 1.0
+    theta_first = smoothed(c, s["smoothing"], s["lambda_first"], s["mu"])
+    theta_m = smoothed(c, s["smoothing"], s["lambda_feedback"], s["mu_feedback"])
+    # (5.11), (5.10), each without S
+    from_query = s["lambda_query"] * normalised(f) + (1 - s["lambda_query"]) * c.p if f.any() else c.p
+    if s["first_stage"] == "bm25":
+        first = bm25(c, f, s["k1"], s["b"])
+    else:
+        first = _difference(scale * from_query, scale * c.p, theta_first, c.p)  # (5.12)
+    given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
+    if not given.docs:
+        return one_pass(c, f, first)
+    a_n = c.p
+    if given.nonrelevant:
+        n = len(given.nonrelevant)
+        a_n = geometric_mean(np.full(n, 1 / n), theta_m[given.nonrelevant])
+    bounds: list[float] = []
+    if given.judged:
+        weights = np.full(len(given.docs), 1 / len(given.docs))
+    elif s["first_stage"] == "bm25" and s["posterior"] == "approximate":
+        weights = from_logs(s["precision"] * first[given.docs])  # Choice: BM25 stands for the log ratio
+    elif s["posterior"] == "approximate":
+        weights = from_logs(_difference(S * from_query, S * a_n, theta_first[given.docs], c.p))  # (5.26)
+    else:
+        weights = _posteriors(_log_ratio(from_query, a_n, theta_first[given.docs], S), s)
+    a_r = geometric_mean(weights, theta_m[given.docs])
+    if not given.judged and s["iterations"] != 1:
+        ratio = _log_ratio(a_r, a_n, theta_m[given.docs], S)
+        bounds.append(_bound(ratio, s))
+        for _ in range(s["iterations"] - 1):
+            weights = _posteriors(ratio, s)
+            a_r = geometric_mean(weights, theta_m[given.docs])
+            ratio = _log_ratio(a_r, a_n, theta_m[given.docs], S)
+            bounds.append(_bound(ratio, s))
+    theta_final = smoothed(c, s["smoothing"], s["lambda_ranking"], s["mu"])
+    met = words_of(c, given.docs, weights)
+    if given.nonrelevant:
+        met = met | (c.counts[given.nonrelevant] > 0).any(axis=0)
+    if "original_query_weight" in s:
+        a, scores = _sd3(c, f, s, np.where(met, a_r - a_n, 0.0), theta_final)
+        return Answer(scores, c.has_any(a > 0), first, given.docs, weights, a, bounds)
+    scores = _difference(scale * a_r, scale * a_n, theta_final, c.p)  # (4.31)
+    return Answer(scores, c.has_any(met), first, given.docs, weights, scale * (a_r - a_n), bounds)
+
+
+def _difference(alpha_r: np.ndarray, alpha_n: np.ndarray, theta: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """H(α^N, θ^D) - H(α^R, θ^D) without H(α^N, p) - H(α^R, p), which is the same for all documents.
+
+    By (4.29) that is (4.31), for α's of equal sum.
+    """
+    return expected_log(alpha_r - alpha_n, theta / p)
+
+
+def _log_ratio(a_r: np.ndarray, a_n: np.ndarray, theta: np.ndarray, S: float) -> np.ndarray:
+    """log P(θ|α^R) - log P(θ|α^N), straight from the densities, (5.17)."""
+    if S == 0:
+        return np.zeros(len(theta))
+    return log_density(theta, S * a_r, S) - log_density(theta, S * a_n, S)
+
+
+def _posteriors(ratio: np.ndarray, s: dict[str, Any]) -> np.ndarray:
+    if s["posterior"] == "approximate":
+        return from_logs(ratio)  # (5.23), (5.25)
+    odds = np.exp(ratio) * s["prior"] / (1 - s["prior"])
+    return normalised(odds / (odds + 1))  # (5.16), (5.15)
+
+
+def _bound(ratio: np.ndarray, s: dict[str, Any]) -> float:
+    """Σ_i log(π P(θ^i|α^R) + (1-π) P(θ^i|α^N)) against α^N alone; for π → 0, log Σ_i of the ratios."""
+    if s["posterior"] == "approximate":
+        return float(ratio.max() + np.log(np.exp(ratio - ratio.max()).sum()))
+    return float(np.log(s["prior"] * np.exp(ratio) + 1 - s["prior"]).sum())
+
+
+def _sd3(
+    c: Corpus, f: np.ndarray, s: dict[str, Any], excess: np.ndarray, theta: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The positive excess, cut, normalised, mixed with θ̂^Q."""
+    # What rounding alone has made positive is nobody's choice.
+    if ((np.abs(excess) < 1e-13 * c.p) & (excess != 0)).any():
+        raise Undecided
+    positive = np.maximum(excess, 0.0)
+    a = _mixed(positive, f, s) if positive.any() else normalised(f)
+    if s["scoring"] == "bm25":
+        return a, bm25(c, a, s["k1"], s["b"])
+    # Scores leave out Σ_w a_w log p_w, and for Jelinek-Mercer log(1-λ): the same for all documents.
+    scores = expected_log(a, theta / c.p)
+    return a, scores - a.sum() * np.log(1 - s["lambda_ranking"]) if s["smoothing"] == "jm" else scores
+
+
+MODELS = {
+    "bm25": lambda c, f, s, *_: one_pass(c, f, bm25(c, f, s["k1"], s["b"])),
+    "ql": lambda c, f, s, *_: query_likelihood(c, f, s),
+    "tfidf": tfidf_rocchio,
+    "rm": relevance_model,
+    "rm3": rm3,
+    "sd": smoothed_dirichlet,
+    "sd3": smoothed_dirichlet,
+    "lucene-bm25": lambda c, f, s, *_: one_pass(c, f, bm25(c, f, s["k1"], s["b"], one_byte=True)),
+    "lucene-qld": lambda c, f, s, *_: one_pass(c, f, lucene_dirichlet(c, f, s["mu"])),
+    "lucene-qljm": lambda c, f, s, *_: one_pass(c, f, lucene_jelinek_mercer(c, f, s["lam"])),
+}
