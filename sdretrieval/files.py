@@ -5,10 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from sdretrieval.errors import InputError
 
@@ -25,18 +26,18 @@ def atomic_writer(path: str | os.PathLike[str], *, binary: bool = False) -> Iter
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb") as raw:
-            stream: IO = raw
+            packed: Any = raw
             if path.suffix == ".gz":
-                stream = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0, compresslevel=6)
-            if not binary:
-                stream = io.TextIOWrapper(stream, encoding="utf-8", newline="\n")
+                packed = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0, compresslevel=6)
+            stream: Any = packed if binary else io.TextIOWrapper(packed, encoding="utf-8", newline="\n")
             yield stream
             stream.flush()
-            if stream is not raw:
-                stream.close() if binary else stream.detach().close()
-            if not raw.closed:
-                raw.flush()
-                os.fsync(raw.fileno())
+            if stream is not packed:
+                stream.detach()  # so that closing the text layer does not close the file before it is synced
+            if packed is not raw:
+                packed.close()
+            raw.flush()
+            os.fsync(raw.fileno())
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -54,8 +55,10 @@ def open_text(path: str | os.PathLike[str]) -> IO[str]:
         raise InputError("no such file", file=path, remedy="Check the path.") from None
     except IsADirectoryError:
         raise InputError("is a folder, a file was expected", file=path) from None
-    magic = stream.peek(2)[:2]  # type: ignore[attr-defined]
-    raw: IO = gzip.GzipFile(fileobj=stream) if magic == b"\x1f\x8b" else stream  # type: ignore[assignment]
+    except PermissionError:
+        raise InputError("may not be read", file=path, remedy="Check its permissions.") from None
+    magic = stream.peek(2)[:2]
+    raw: Any = gzip.GzipFile(fileobj=stream) if magic == b"\x1f\x8b" else stream
     return io.TextIOWrapper(raw, encoding="utf-8-sig", errors="surrogateescape", newline="\n")
 
 
@@ -76,7 +79,7 @@ def numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
                         remedy="Convert the file first, e.g. `iconv -f latin1 -t utf-8`.",
                     )
                 yield number, text
-    except (EOFError, gzip.BadGzipFile) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(
             f"damaged gzip data after line {number} ({error})", file=path, remedy="Fetch the file again."
         ) from None

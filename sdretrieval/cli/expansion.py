@@ -135,11 +135,8 @@ def diff_text(difference: ExpansionDiff, a: str, b: str, width: int, top: int) -
         ]
         for t in topics
     ]  # fmt: skip
-    n = len(topics)
-    mean = [
-        sum(values) / n
-        for values in zip(*((t.jaccard, t.cosine, t.strongest_in_common(top)) for t in topics), strict=True)
-    ]
+    columns = zip(*((t.jaccard, t.cosine, t.strongest_in_common(top)) for t in topics), strict=True)
+    mean = [sum(values) / len(topics) for values in columns]
     rows.append(["mean", "", "", "", f"{mean[0]:.2f}", f"{mean[1]:.3f}", f"{mean[2]:.1f}"])
     lines = text_table(header, rows).splitlines()
     room = (width - max(map(len, lines)) - 4) // 2
@@ -184,7 +181,7 @@ def topic_text(topic: TopicDiff, width: int, top: int) -> str:
         lines.append(f"  {topic.unchanged} words with the same weight in both")
     for name, words in (("A", topic.only_a), ("B", topic.only_b)):
         if words:
-            listed = ", ".join(f"{c.word} {100 * abs(c.change):.2f}" for c in words[:top])
+            listed = ", ".join(f"{c.word} {100 * abs(c.change):.2g}" for c in words[:top])
             more = f", and {len(words) - top} more" if len(words) > top else ""
             lines += ["", *_wrapped(f"only in {name} (%): {listed}{more}", width)]
     return "\n".join(lines)

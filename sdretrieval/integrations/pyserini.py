@@ -68,7 +68,7 @@ class Reranker:
     ``missing="drop"`` leaves out hits that are not in the index instead of raising an error. ``prune`` keeps
     only so many words of the final query.
 
-    ``lucene-bm25`` and its like are computed from the snapshot here, not by Lucene: the same to single precision.
+    ``lucene-bm25`` and its like are computed from the snapshot, not by Lucene: the same to single precision.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class Reranker:
     @cached_property
     def _analyze(self) -> Callable[[str], list[str]]:
         index, own = self.snapshot.index, getattr(self._searcher, "object", None)
-        if index is None or "analyzer" in read_notes(index) or own is None or not hasattr(own, "get_analyzer"):
+        if own is None or not hasattr(own, "get_analyzer") or (index and "analyzer" in read_notes(index)):
             return self.snapshot.analyze
         from pyserini.analysis import Analyzer
 
@@ -254,7 +254,7 @@ def _docid(hit: Any) -> str:
         return str(hit.docid)
     except AttributeError:
         raise InputError(
-            f"a hit must have a docid; got {hit!r}", remedy="Pass the list that a searcher's search() returns."
+            f"a hit must have a docid; got {hit!r}", remedy="Pass the list that searcher.search() returns."
         ) from None
 
 

@@ -13,6 +13,7 @@ term_model.py, so it comes apart without a remainder:
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -26,6 +27,7 @@ from sdretrieval.ranking.base import Plan, Ranker, make_ranker
 from sdretrieval.ranking.engine import Engine, Result
 from sdretrieval.ranking.expansion import describe_weighting
 from sdretrieval.ranking.feedback import Rows
+from sdretrieval.ranking.lucene_models import LuceneRanker
 from sdretrieval.ranking.parameters import domains
 from sdretrieval.ranking.query import Query
 from sdretrieval.records import Qrels, Ranking, Topic
@@ -33,10 +35,11 @@ from sdretrieval.snapshot import Snapshot
 
 SHOWN, HEAD = 10, 100  # documents of the ranking in the text, and in the data
 REFERENCE = 10  # without feedback, words are judged by what they bring to so many of the first documents
+# Label and legend of what is not one word's.
 PARTS = {
-    "other_words": "the document's other words, as general English",
-    "smoothing": "general English's share of the document",
-    "constant": "the same for every document",
+    "other_words": ("other words", "words outside the model, which weigh as general English does"),
+    "smoothing": ("smoothing", "general English's share of the document"),
+    "constant": ("constant", "the same for every document"),
 }
 
 
@@ -209,8 +212,9 @@ def explain(
     feedback, as in ``search``. ``run``: rerank these documents, as ``rerank`` does, instead of searching the
     collection. ``hits``: how deep a run would be; documents beyond it are ranked too, and it is said.
     """
-    from sdretrieval.retrieval import Replay, _judgments
+    from sdretrieval.retrieval import Replay, _judgments, check_hits
 
+    check_hits(hits)
     ranker = ranker if isinstance(ranker, Ranker) else make_ranker(ranker)
     asked = [_number_of(snapshot, name) for name in (docid, compare) if name is not None]
     query = Query.from_topic(snapshot, topic)
@@ -232,6 +236,8 @@ def explain(
     settings = {} if isinstance(ranker, Replay) else base.settings()
     defaults = {name: known.default for name, (known, _) in domains(base).items()}
     notes: dict[str, Any] = {"replayed": isinstance(ranker, Replay), "reranked": run is not None}
+    if isinstance(base, LuceneRanker):
+        notes["note"] = "Lucene's own scores are these in single precision"
     if result.expansion is not None:
         notes.update(result.expansion.notes)
     return Explanation(
@@ -515,17 +521,30 @@ def significant(value: float, sign: bool = False) -> str:
     size = abs(value)
     if size < 1e-4 or size >= 1e7:
         return f"{value:{form}.3e}"
-    digits = int(np.floor(np.log10(size)))
-    return f"{value:{form}.{max(0, 3 - digits)}f}"
+    return f"{value:{form}.{max(0, 3 - math.floor(math.log10(size)))}f}"
 
 
-def decimals(values: Sequence[float], sign: bool = False) -> list[str]:
-    """A column of numbers to add up by eye: as many decimals for all as the largest needs for five digits."""
-    largest = max((abs(v) for v in values), default=0.0)
-    if largest == 0 or largest < 1e-4:
-        return [significant(v, sign) for v in values]
-    places = min(max(4 - int(np.floor(np.log10(largest))), 0), 8)
-    return [f"{v:{'+' if sign else ''}.{places}f}" for v in values]
+def column(name: str, values: Sequence[float], sign: bool = False) -> tuple[str, list[str]]:
+    """Header and cells of a column to add up by eye: one number of decimals, five digits for the largest.
+
+    Small numbers are given in thousandths, millionths and so on, and the header says so.
+
+    >>> column("weight", [0.0000123456, 0.00000098])
+    ('weight (×1e-6)', ['12.346', '0.980'])
+    """
+    largest = max(map(abs, values), default=0.0)
+    if not largest:
+        return name, ["0"] * len(values)
+    exponent = 0
+    if largest < 1e-3 or largest >= 1e7:
+        exponent = 3 * math.floor(math.log10(largest) / 3)
+        name = f"{name} (×1e{exponent})"
+    places = min(max(4 - math.floor(math.log10(largest) - exponent), 0), 6)
+    # Divided in two steps: the smallest floats have no finite inverse.
+    half = 10.0 ** (exponent // 2)
+    return name, [
+        f"{v / half / 10.0 ** (exponent - exponent // 2):{'+' if sign else ''}.{places}f}" for v in values
+    ]
 
 
 def _header(e: Explanation, width: int) -> str:
@@ -547,6 +566,7 @@ def _header(e: Explanation, width: int) -> str:
         ("model", f"{e.model}  {settings}".rstrip()),
         ("ranked by", e.weighting + (f"  background {significant(e.background)}" if e.background else "")),
         ("learnt from", learnt),
+        ("note", str(e.notes.get("note", ""))),
         ("EM", _em(e.notes)),
     ]
     labelled = [(label, text) for label, text in lines if text]
@@ -571,8 +591,9 @@ def _by_weight(feedback: Sequence[FeedbackDocument]) -> list[FeedbackDocument]:
 
 def _feedback_table(e: Explanation, width: int, top: int) -> str:
     shown = _by_weight(e.feedback)[:top]
-    header = ["document", "first rank", "first score", "now rank", "weight"]
-    scores, weights = decimals([d.first_score for d in shown]), decimals([d.weight for d in shown])
+    score_head, scores = column("first score", [d.first_score for d in shown])
+    weight_head, weights = column("weight", [d.weight for d in shown])
+    header = ["document", "first rank", score_head, "final rank", weight_head]
     rows = [
         [d.docid, _rank(d.first_rank), score, _rank(d.rank), weight]
         for d, score, weight in zip(shown, scores, weights, strict=True)
@@ -588,11 +609,12 @@ def _feedback_table(e: Explanation, width: int, top: int) -> str:
 
 def _words_table(e: Explanation, width: int, top: int) -> str:
     shown = e.words[:top]
-    header = ["word", "weight", "in collection", "lift", "contribution"]
-    contributions = decimals([w.contribution for w in shown])
+    weight_head, weights = column("weight", [w.weight for w in shown])
+    contribution_head, contributions = column("contribution", [w.contribution for w in shown])
+    header = ["word", weight_head, "in collection", "lift", contribution_head]
     rows = [
-        [_mark(w.word, w.in_query), significant(w.weight), f"{w.collection:.6f}", _times(w.lift), brings]
-        for w, brings in zip(shown, contributions, strict=True)
+        [_mark(w.word, w.in_query), weight, f"{w.collection:.6f}", _times(w.lift), contribution]
+        for w, weight, contribution in zip(shown, weights, contributions, strict=True)
     ]
     what = "the feedback documents" if e.feedback else "the first documents"
     title = f"Words of the model, by what they bring to the score of {what}"
@@ -601,70 +623,78 @@ def _words_table(e: Explanation, width: int, top: int) -> str:
         left = sum(w.contribution for w in e.words[len(shown) :])
         table += f"\n  … {len(e.words) - len(shown)} more words, bringing {significant(left)}"
     legend = "* in the query; lift: share of the model's weight / share in the collection"
-    return "\n".join([title, table, *textwrap.wrap(legend, width - 2, initial_indent="  ")])
+    return "\n".join([title, table, *_wrapped(legend, width)])
 
 
 def _ranking_table(e: Explanation, width: int, top: int) -> str:
     shown = e.first_documents[: min(top, SHOWN)]
-    scores = decimals([d.score for d in shown])
-    header = ["rank", "document", "score", *(["first rank"] if e.feedback else [])]
+    score_head, scores = column("score", [d.score for d in shown])
+    header = ["document", "rank", score_head, *(["first rank"] if e.feedback else [])]
     rows = [
-        [f"{rank}", d.docid, score, *([_rank(d.first_rank)] if e.feedback else [])]
+        [d.docid, f"{rank}", score, *([_rank(d.first_rank)] if e.feedback else [])]
         for rank, (d, score) in enumerate(zip(shown, scores, strict=True), 1)
     ]
-    table = bar_table(header, rows, [], width, left=2)
+    table = bar_table(header, rows, [], width)
     return f"First of {e.ranked} documents\n" + _with_texts(e, table, [d.docid for d in shown], width)
 
 
 def _document_table(e: Explanation, d: DocumentExplanation, width: int, top: int) -> str:
     title = textwrap.fill(f"Document {d.docid}: {_standing(e, d)}", width, subsequent_indent="  ")
-    text = f"  {e.texts[d.docid]}"[:width] + "\n" if d.docid in e.texts else ""
+    text = [f"  {e.texts[d.docid]}"[:width]] if d.docid in e.texts else []
     words = [word for word in d.words if word.count]
     shown, rest = words[:top], words[top:]
-    values = [word.contribution for word in shown]
-    sums = [*([sum(w.contribution for w in rest)] if rest else []), *d.parts.values(), d.score]
-    column = decimals([*values, *sums])
+    weight_head, weights = column("weight", [word.weight for word in shown])
+    evidence_head, evidence = column("evidence", [word.evidence for word in shown])
+    sums = {f"… {len(rest)} more words": sum(word.contribution for word in rest)} if rest else {}
+    sums |= {_label(name): value for name, value in d.parts.items()} | {"score": d.score}
+    contributions = [word.contribution for word in shown]
+    contribution_head, cells = column("contribution", [*contributions, *sums.values()])
     rows = [
-        [_mark(w.word, w.in_query), f"{w.count}", significant(w.weight), significant(w.evidence), number]
-        for w, number in zip(shown, column, strict=False)
+        [_mark(w.word, w.in_query), f"{w.count}", *numbers]
+        for w, *numbers in zip(shown, weights, evidence, cells, strict=False)
     ]
-    tail = iter(column[len(shown) :])
-    if rest:
-        rows.append([f"  … {len(rest)} more words", "", "", "", next(tail)])
-    rows += [[f"  {PARTS.get(name, name)}", "", "", "", next(tail)] for name in d.parts]
-    rows.append(["  score", "", "", "", next(tail)])
-    table = bar_table(["word", "count", "weight", "evidence", "contribution"], rows, values, width)
-    lines = table.splitlines()
-    lines.insert(-1, "  " + "─" * (max(map(len, lines[-2 - len(d.parts) :])) - 2))
+    rows += [[f"  {label}", "", "", "", cell] for label, cell in zip(sums, cells[len(shown) :], strict=True)]
+    header = ["word", "count", weight_head, evidence_head, contribution_head]
+    lines = bar_table(header, rows, contributions, width).splitlines()
+    lines.insert(-1, "  " + "─" * (len(lines[-1]) - 2))
+    lines += _legend(d.parts, width)
     if d.absent:
-        absent = "the model also looks for, and it does not have: " + ", ".join(d.absent)
-        lines += textwrap.wrap(absent, width, initial_indent="  ", subsequent_indent="    ")
-    return title + "\n" + text + "\n".join(lines)
+        lines += _wrapped("the model also looks for, and it does not have: " + ", ".join(d.absent), width)
+    return "\n".join([title, *text, *lines])
 
 
 def _differences_table(e: Explanation, width: int, top: int) -> str:
     a, b = e.documents
     changes = e.differences()
     shown, rest = changes[:top], changes[top:]
-    names = [name for name in PARTS if name in a.parts or name in b.parts]
-    pairs = [(c.contribution_a, c.contribution_b) for c in shown]
+    rows = [(c.word, f"{c.count_a}", f"{c.count_b}", c.contribution_a, c.contribution_b) for c in shown]
     if rest:
-        pairs.append((sum(c.contribution_a for c in rest), sum(c.contribution_b for c in rest)))
-    pairs += [(a.parts.get(name, 0.0), b.parts.get(name, 0.0)) for name in names] + [(a.score, b.score)]
-    labels = [f"… {len(rest)} more words"] if rest else []
-    labels += [PARTS[name] for name in names] + ["score"]
-    left, right = decimals([x for x, _ in pairs]), decimals([y for _, y in pairs])
-    difference = decimals([x - y for x, y in pairs], sign=True)
-    counts = [(f"{c.count_a}", f"{c.count_b}") for c in shown] + [("", "")] * len(labels)
-    rows = [
-        [word, n, m, x, y, z]
-        for word, (n, m), x, y, z in zip(
-            [*(c.word for c in shown), *labels], counts, left, right, difference, strict=True
-        )
-    ]
-    header = ["word", "count A", "count B", "brings A", "brings B", "A - B"]
-    table = bar_table(header, rows, [c.difference for c in shown], width)
-    return f"A = {a.docid} against B = {b.docid}, largest differences first\n{table}"
+        more = sum(c.contribution_a for c in rest), sum(c.contribution_b for c in rest)
+        rows.append((f"… {len(rest)} more words", "", "", *more))
+    for name in dict.fromkeys([*a.parts, *b.parts]):
+        rows.append((_label(name), "", "", a.parts.get(name, 0.0), b.parts.get(name, 0.0)))
+    rows.append(("score", "", "", a.score, b.score))
+    # One column after all, so that A, B and their difference have the same decimals.
+    flat = [number for *_, x, y in rows for number in (x, y, x - y)]
+    head, cells = column("brings", flat)
+    header = ["word", "count A", "count B", f"{head} A", f"{head} B", "A - B"]
+    table = [[*row[:3], *cells[3 * i : 3 * i + 3]] for i, row in enumerate(rows)]
+    lines = bar_table(header, table, [c.difference for c in shown], width).splitlines()
+    lines.insert(-1, "  " + "─" * (len(lines[-1]) - 2))
+    return "\n".join([f"A = {a.docid} against B = {b.docid}, largest differences first", *lines])
+
+
+def _label(part: str) -> str:
+    return PARTS[part][0] if part in PARTS else part.replace("_", " ")
+
+
+def _legend(parts: Mapping[str, float], width: int) -> list[str]:
+    known = [": ".join(PARTS[name]) for name in parts if name in PARTS]
+    return _wrapped("; ".join(known), width) if known else []
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ")
 
 
 def _standing(e: Explanation, d: DocumentExplanation) -> str:

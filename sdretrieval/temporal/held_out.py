@@ -32,6 +32,7 @@ from sdretrieval.temporal.kernels import Floats, Kernel, as_kernel
 from sdretrieval.temporal.timeline import Timeline, merge_rows, timeline
 
 WEIGHTS_AT_ONCE = 4_000_000  # kernel weights held in memory at a time
+MOMENTS_AT_MOST = 64_000_000  # half a gigabyte of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +106,9 @@ class FoldedTimeline:
         else:
             x, left, right = np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((1, 1))
         size = left.shape[1] if wide else 1
-        moments = np.zeros((2, self.n_folds, n_terms, size)) if wide else np.zeros((1, 1, 1, 1))
-        group_moments = np.zeros((2, self.n_folds, groups, size)) if wide else np.zeros((1, 1, 1, 1))
+        # Of each word: for each fold and, last, for all folds together; before and after t; each power.
+        moments = np.zeros((n_terms, self.n_folds + 1, 2, size)) if wide else np.zeros((1, 1, 1, 1))
+        group_moments = np.zeros((groups, self.n_folds + 1, 2, size)) if wide else np.zeros((1, 1, 1, 1))
         first = 0
         while first < n_rows:
             last, held = first, 0
@@ -158,6 +160,8 @@ class FoldedTimeline:
         if kernel.polynomial is None or bandwidth == 0 or len(times) < 2:
             return False
         _, p, q = kernel.polynomial
+        if len(self.group_of) * (self.n_folds + 1) * 2 * (p * q + 1) > MOMENTS_AT_MOST:
+            return False
         ratio = 0.0 if np.isinf(bandwidth) else float(times[-1] - times[0]) / bandwidth
         return ratio ** (p * q) < 1e7 and ratio < len(times) / 16
 
@@ -169,6 +173,8 @@ def _moment_coefficients(times: Floats, bandwidth: float, kernel: Kernel) -> tup
     """
     assert kernel.polynomial is not None
     c, p, q = kernel.polynomial
+    if np.isinf(bandwidth):
+        q = 0  # a constant
     middle = 0.5 * (times[0] + times[-1])
     y = (times - middle) / bandwidth
     powers = y[:, None] ** np.arange(p * q + 1)
@@ -209,7 +215,7 @@ def _score_rows(
     if not online and first == 0:
         for row in range(n_rows):
             _take(row, n_folds, indptr, indices, data, group_cells, seen, seen_groups)
-    sums = np.zeros((n_folds, n_terms))  # Σ K c of each fold; in moment mode, at the row's own words only
+    sums = np.zeros((n_folds, n_terms))  # Σ K c of each fold
     group_sums = np.zeros((n_folds, n_groups))
     length = np.empty(n_folds)
     entered, left_behind = 0, 0
@@ -227,11 +233,7 @@ def _score_rows(
                 left_behind += 1
             for fold in range(n_folds):
                 for group in range(n_groups):
-                    group_sums[fold, group] = _evaluate(row, left, right, group_moments, fold, group)
-                cell = row * n_folds + fold
-                for p in range(indptr[cell], indptr[cell + 1]):
-                    for other in range(n_folds):
-                        sums[other, indices[p]] = _evaluate(row, left, right, moments, other, indices[p])
+                    group_sums[fold, group] = _evaluate(left[row], right[row], group_moments[group, fold])
         else:
             sums[:] = 0.0
             group_sums[:] = 0.0
@@ -262,13 +264,19 @@ def _score_rows(
             for p in range(indptr[cell], indptr[cell + 1]):
                 w = indices[p]
                 back = additive
-                here = 0.0
                 for other in range(n_folds):
                     if other != fold:
                         back += seen[other, w]
-                        here += sums[other, w]
                 probability = back / outside
                 if local:
+                    here = 0.0
+                    if wide:
+                        here = _evaluate(left[row], right[row], moments[w, n_folds])
+                        here = max(here - _evaluate(left[row], right[row], moments[w, fold]), 0.0)
+                    else:
+                        for other in range(n_folds):
+                            if other != fold:
+                                here += sums[other, w]
                     probability = (1.0 - background) * here / inside + background * probability
                 gain = data[p] * np.log(probability)
                 by_time[row] += gain
@@ -308,22 +316,23 @@ def _take(row, n_folds, indptr, indices, data, group_cells, seen, seen_groups):
 @njit(cache=True)
 def _shift(row, side, sign, n_folds, indptr, indices, data, group_cells, x, moments, group_moments):
     """Add the documents of one time to the moments of one side of t (0 before, 1 after), or take them off."""
-    size = x.shape[1]
     for fold in range(n_folds):
         cell = row * n_folds + fold
         for p in range(indptr[cell], indptr[cell + 1]):
-            amount = sign * data[p]
-            for j in range(size):
-                moments[side, fold, indices[p], j] += amount * x[row, j]
-        for group in range(group_moments.shape[2]):
-            amount = sign * group_cells[cell, group]
-            for j in range(size):
-                group_moments[side, fold, group, j] += amount * x[row, j]
+            own, everyone = moments[indices[p], fold, side], moments[indices[p], n_folds, side]
+            for j in range(x.shape[1]):
+                amount = sign * data[p] * x[row, j]
+                own[j] += amount
+                everyone[j] += amount
+        for group in range(len(group_moments)):
+            for j in range(x.shape[1]):
+                group_moments[group, fold, side, j] += sign * group_cells[cell, group] * x[row, j]
 
 
 @njit(cache=True)
-def _evaluate(row, left, right, moments, fold, word):
+def _evaluate(left, right, moments):
+    """Σ K c from the moments of either side."""
     value = 0.0
-    for j in range(left.shape[1]):
-        value += left[row, j] * moments[0, fold, word, j] + right[row, j] * moments[1, fold, word, j]
+    for j in range(len(left)):
+        value += left[j] * moments[0, j] + right[j] * moments[1, j]
     return max(value, 0.0)  # rounding may leave a trace of what has been taken off

@@ -24,6 +24,7 @@ DOCUMENTS = [
 ]
 # Languages that Anserini's indexer and Pyserini's analysis of queries do not share.
 UNFIT = {
+    "ko": "Pyserini 2 analyses Korean with another analyzer than Anserini indexes it with",
     "sv": "Pyserini's analysis offers no Swedish analyzer",
     "tweet": "Anserini's IndexCollection uses its tweet analyzer for TweetCollection only",
 }

@@ -1,0 +1,130 @@
+"""``sdretrieval doctor``: what was found on this machine and in an index; each problem with its fix."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from sdretrieval import __version__
+from sdretrieval.errors import SdretrievalError
+
+EXAMPLE = """\
+examples:
+  sdretrieval doctor
+  sdretrieval doctor --index indexes/mine
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLE
+    parser.add_argument("--index", metavar="DIR", help="look into this index too")
+    parser.add_argument("--json", action="store_true", help="for scripts")
+
+
+def run(args: argparse.Namespace) -> int:
+    examination = Examination()
+    examination.machine()
+    if args.index:
+        examination.index(Path(args.index))
+    if args.json:
+        print(json.dumps({"facts": dict(examination.facts), "problems": examination.problems}, indent=1, default=str))
+    else:
+        examination.print()
+    return 1 if examination.problems else 0
+
+
+class Examination:
+    """Collects facts and problems; a problem comes with its fix."""
+
+    def __init__(self) -> None:
+        self.facts: list[tuple[str, object]] = []
+        self.problems: list[dict[str, str]] = []
+
+    def fact(self, name: str, value: object) -> None:
+        self.facts.append((name, value))
+
+    def problem(self, what: str, fix: str) -> None:
+        self.problems.append({"problem": what, "fix": fix})
+
+    def machine(self) -> None:
+        from sdretrieval.lucene import jvm
+
+        self.fact("sdretrieval", __version__)
+        self.fact("Python", f"{platform.python_version()} ({sys.executable})")
+        if sys.version_info < (3, 11):
+            self.problem("Python is older than 3.11", "Use Python 3.11 or later.")
+        for package in ("pyserini", "pyjnius", "numpy", "scipy", "numba", "ir_measures"):
+            try:
+                self.fact(package, version(package))
+            except PackageNotFoundError:
+                self.fact(package, "not installed")
+                self.problem(f"{package} is not installed", "pip install --no-deps -r requirements/runtime.txt")
+        for java in jvm.candidates():
+            usable = "" if java.major >= jvm.MINIMUM_JAVA else f", too old (needs {jvm.MINIMUM_JAVA})"
+            self.fact(f"Java from {java.source}", f"{java.version} at {java.home}{usable}")
+        try:
+            chosen = jvm.find_java()
+            self.fact("Java used", f"{chosen.version} ({chosen.source})")
+            self.fact("Anserini", jvm.anserini_jar().name)
+            from sdretrieval.lucene.inspect import lucene_version
+
+            self.fact("Lucene", lucene_version())
+        except SdretrievalError as error:
+            self.problem(error.message, error.remedy or "")
+
+    def index(self, index: Path) -> None:
+        from sdretrieval.lucene.analysis import analyzer_of, read_notes
+        from sdretrieval.lucene.export import TIME_FIELD, fingerprint
+        from sdretrieval.lucene.inspect import inspect_index
+        from sdretrieval.snapshot import open_snapshot, snapshot_state
+
+        try:
+            fingerprint(index)
+            facts = inspect_index(index)
+            made_here = bool(read_notes(index))
+            self.fact("index", index)
+            self.fact("made by", "sdretrieval" if made_here else "another tool (analyzer assumed: Anserini's default)")
+            self.fact("documents", f"{facts.documents}" + (f" ({facts.deleted} deleted)" if facts.deleted else ""))
+            self.fact("segments", facts.segments)
+            self.fact("indexed fields", ", ".join(sorted(facts.fields)))
+            self.fact("stored fields", ", ".join(sorted(set(facts.stored))) or "none")
+            self.fact("term vectors", "yes" if facts.has_vectors else "no (not needed: the snapshot has them)")
+            self.fact("positions", "yes" if facts.has_positions else "no")
+            self.fact("raw text", "yes" if "raw" in facts.stored else "no (explain --text cannot show documents)")
+            self.fact("analyzer", analyzer_of(index).to_json())
+            if "contents" not in facts.fields:
+                self.problem("the index has no field 'contents'", "Re-index with `sdretrieval index`.")
+                return
+            state = snapshot_state(index)
+            self.fact("snapshot", state if state in ("fresh", "absent") else f"{state}; will be rebuilt at next use")
+            if state == "fresh":
+                self._dates(open_snapshot(index))
+            elif TIME_FIELD in facts.fields:
+                self.fact("dates", "yes")
+        except SdretrievalError as error:
+            self.problem(error.message, error.remedy or "")
+
+    def _dates(self, snapshot) -> None:
+        from sdretrieval.snapshot import UNDATED
+        from sdretrieval.times import format_time
+
+        dated = snapshot.times[snapshot.times != UNDATED]
+        if len(dated):
+            span = f"{format_time(int(dated.min()))} … {format_time(int(dated.max()))}"
+            self.fact("dates", f"{len(dated)} of {snapshot.n_docs} documents, {span}")
+        else:
+            self.fact("dates", "none: time priors, drift and as-of need them (index with --date-field)")
+
+    def print(self) -> None:
+        width = max(len(name) for name, _ in self.facts)
+        for name, value in self.facts:
+            print(f"{name:<{width}}  {value}")
+        print()
+        for entry in self.problems:
+            print(f"PROBLEM  {entry['problem']}\n    fix  {entry['fix']}")
+        if not self.problems:
+            print("no problems found")
