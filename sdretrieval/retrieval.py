@@ -91,9 +91,7 @@ def rerank(
     """
     ranker = model if isinstance(model, Ranker) else make_ranker(model)
     snapshot, report = as_snapshot(index), report or Report()
-    by_qid = {topic.qid: topic for topic in topics}
-    chosen = _topics_of(run, by_qid, missing)
-    candidates = {topic.qid: _documents(snapshot, run, topic.qid, missing, report) for topic in chosen}
+    chosen, candidates = candidates_of(snapshot, run, topics, missing, report)
     engine = Engine(snapshot, threads=threads)
     queries = [Query.from_topic(snapshot, topic) for topic in chosen]
     if plans is not None:
@@ -146,6 +144,15 @@ def _collect(snapshot: Snapshot, results, total: int, tag: str, on_result, repor
         if on_result is not None:
             on_result(result)
     return Run(rankings, tag)
+
+
+def candidates_of(
+    snapshot: Snapshot, run: Run, topics: Iterable[Topic], missing: str = "error", report: Report | None = None
+) -> tuple[list[Topic], dict[str, np.ndarray]]:
+    """The topics of a run, and their documents as numbers of the snapshot, in rank order."""
+    report = report or Report()
+    chosen = _topics_of(run, {topic.qid: topic for topic in topics}, missing)
+    return chosen, {topic.qid: _documents(snapshot, run, topic.qid, missing, report) for topic in chosen}
 
 
 def _topics_of(run: Run, by_qid: Mapping[str, Topic], missing: str) -> list[Topic]:

@@ -400,7 +400,10 @@ def smoothed_dirichlet(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(),
     if given.nonrelevant:
         met = met | (c.counts[given.nonrelevant] > 0).any(axis=0)
     if "original_query_weight" in s:
-        a, scores = _sd3(c, f, s, np.where(met, a_r - a_n, 0.0), theta_final)
+        excess = a_r - a_n
+        if (np.abs(excess[met]) < 1e-13 * c.p[met]).any():  # rounding would decide what is positive
+            raise Undecided
+        a, scores = _sd3(c, f, s, np.where(met, excess, 0.0), theta_final)
         return Answer(scores, c.has_any(a > 0), first, given.docs, weights, a, bounds)
     scores = _difference(scale * a_r, scale * a_n, theta_final, c.p)  # (4.31)
     return Answer(scores, c.has_any(met), first, given.docs, weights, scale * (a_r - a_n), bounds)
@@ -439,9 +442,6 @@ def _sd3(
     c: Corpus, f: np.ndarray, s: dict[str, Any], excess: np.ndarray, theta: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The positive excess, cut, normalised, mixed with θ̂^Q."""
-    # What rounding alone has made positive is nobody's choice.
-    if ((np.abs(excess) < 1e-13 * c.p) & (excess != 0)).any():
-        raise Undecided
     positive = np.maximum(excess, 0.0)
     a = _mixed(positive, f, s) if positive.any() else normalised(f)
     if s["scoring"] == "bm25":

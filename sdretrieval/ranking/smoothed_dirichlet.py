@@ -86,7 +86,7 @@ class SmoothedDirichlet(Ranker):
     )
     lambda_ranking: float = weight(0.5, "smoothing of documents in the final ranking", symbol="λ_E2")
     precision: float = parameter(
-        0.3, "S = K |Q| sharpens the document weights", symbol="K", low=0.0, high=1e6, grid=(0.1, 0.2, 0.3, 0.5, 0.8)
+        0.3, "S = K |Q| sharpens the document weights", symbol="K", low=0.0, high=1e6, open=True, grid=(0.1, 0.2, 0.3, 0.5, 0.8)
     )
     iterations: int = parameter(1, "EM iterations; 0 runs to convergence (at most 100)", low=0, high=1000)
     posterior: str = choice("approximate", "document weights: (5.26), or the exact (5.16)", ("approximate", "exact"))
@@ -220,7 +220,7 @@ class SD3(SmoothedDirichlet):
     fb_terms: int = count(40, "words kept of the excess", grid=(20, 40, 80))
     original_query_weight: float = share(0.3, "weight of the query as typed", symbol="1-β", grid=(0.2, 0.3, 0.4, 0.5))
     precision: float = parameter(
-        0.25, "S = K |Q| sharpens the document weights", symbol="K", low=0.0, high=1e6, grid=(0.0, 0.15, 0.25, 0.5)
+        0.25, "S = K |Q| sharpens the document weights", symbol="K", low=0.0, high=1e6, open=True, grid=(0.05, 0.15, 0.25, 0.5)
     )
 
     def _final_plan(self, query: Query, excess: TermModel, S: float, statistics: Statistics) -> Plan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import oracle
 import pytest
-from hypothesis import HealthCheck, assume, given, reject, settings
+from hypothesis import HealthCheck, Phase, assume, given, reject, settings
 from hypothesis import strategies as st
 from strategies import SETTINGS, corpora, judgments, queries, settings_of, snapshot_of
 
@@ -28,6 +28,8 @@ def examples(n: int):
         derandomize=True,
         deadline=None,
         database=None,
+        report_multiple_bugs=False,
+        phases=[Phase.explicit, Phase.generate],
         suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow, HealthCheck.data_too_large],
     )
 

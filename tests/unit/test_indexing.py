@@ -23,11 +23,6 @@ DOCUMENTS = [
     Document("d3", "tea", JANUARY - 1),
 ]
 # Languages that Anserini's indexer and Pyserini's analysis of queries do not share.
-UNFIT = {
-    "ko": "Pyserini 2 analyses Korean with another analyzer than Anserini indexes it with",
-    "sv": "Pyserini's analysis offers no Swedish analyzer",
-    "tweet": "Anserini's IndexCollection uses its tweet analyzer for TweetCollection only",
-}
 
 
 def tree(folder: Path) -> list[str]:
@@ -262,10 +257,7 @@ def test_notes_are_kept_beside_the_index(built):
 
 
 @pytest.mark.java
-@pytest.mark.parametrize("language", [
-    pytest.param(code, marks=[pytest.mark.xfail(reason=UNFIT[code])] if code in UNFIT else [])
-    for code in LANGUAGES if code != "th"  # not every Java can do Thai
-])  # fmt: skip
+@pytest.mark.parametrize("language", [code for code in LANGUAGES if code != "th"])  # not every Java can do Thai
 def test_every_language_indexes_as_it_analyses(tmp_path, language):
     text = "The running foxes' houses, naïve cafés; 東京の大学 данные книги 12345 कुत्ते বাংলা نصوص 한국어 #tag"
     spec = AnalyzerSpec(language=language)

@@ -37,7 +37,7 @@ import org.apache.lucene.util.BytesRef;
  * Arguments, one a line: index folder, output folder, field, time field, date field (may be empty).
  */
 public final class SnapshotExporter {
-  /** Times are indexed as the term "t" + 19 digits of (milliseconds since 1970 + 10^18). */
+  /** Times are indexed as the term "1" + 19 digits of (milliseconds since 1970 + 10^18). */
   private static final long TIME_OFFSET = 1_000_000_000_000_000_000L;
   private static final long UNDATED = Long.MIN_VALUE;
 

@@ -1,0 +1,75 @@
+"""``sdretrieval tune``: choose a model's parameters on some topics, score them on others."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from sdretrieval.cli import options
+
+EXAMPLE = """\
+examples:
+  the thesis's hill climbing over all parameters, 5 folds; the winner as a profile for `search`:
+    sdretrieval tune --index indexes/mine --topics topics.tsv --qrels qrels.txt --model sd3 --output sd3.json
+    sdretrieval search --index indexes/mine --topics topics.tsv --model sd3 --profile sd3.json --output runs/tuned.txt
+
+  a grid over two parameters, values given for one; killed and started again, it goes on where it was:
+    sdretrieval tune --index indexes/mine --topics topics.tsv --qrels qrels.txt --model ql --method grid \\
+        --params smoothing mu=100,500,1000,2000 --output ql.json --trace ql.trace.jsonl
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLE
+    options.add_index_argument(parser)
+    parser.add_argument("--qrels", required=True, metavar="FILE", help="judgments")
+    parser.add_argument("--run", dest="run_file", metavar="FILE", help="tune re-ranking of this run instead of search")
+    parser.add_argument("--output", required=True, metavar="PROFILE", help="the winning parameters, for --profile")
+    parser.add_argument("--trace", metavar="JSONL", help="every setting's values (default: PROFILE.trace.jsonl)")
+    parser.add_argument("--params", nargs="+", default=[], metavar="NAME[=V,V…]", help="default: all with a grid")
+    parser.add_argument("--method", choices=("hill", "grid", "random"), default="hill", help="default: %(default)s")
+    parser.add_argument("--budget", type=options.positive, default=500, metavar="N", help="settings at most (random, hill)")
+    parser.add_argument("--folds", type=int, default=5, metavar="K", help="folds by topic (default: %(default)s)")
+    parser.add_argument("--measure", default="AP", help="what to climb (default: %(default)s)")
+    parser.add_argument("--hits", type=options.positive, default=1000, metavar="N", help="default: %(default)s")
+    parser.add_argument("--seed", type=int, default=0, help="of folds and samples (default: %(default)s)")
+    parser.add_argument("--missing", choices=("error", "drop"), default="error", help="as in `rerank`")
+    options.add_threads_argument(parser)
+    options.add_topic_arguments(parser)
+    options.add_model_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from sdretrieval.evaluate import compare_values
+    from sdretrieval.retrieval import as_snapshot, candidates_of, queries_of
+    from sdretrieval.trec import read_qrels, read_run
+    from sdretrieval.tune import Problem, space_of, tune, write_profile
+
+    began = time.perf_counter()
+    ranker, topics, snapshot = options.ranker_from(args), options.topics_from(args), as_snapshot(args.index)
+    space = space_of(ranker, args.params)
+    candidates = None
+    if args.run_file:
+        topics, candidates = candidates_of(snapshot, read_run(args.run_file), topics, args.missing)
+    problem = Problem(
+        snapshot, queries_of(snapshot, topics), read_qrels(args.qrels), measure=args.measure, hits=args.hits,
+        threads=args.threads, candidates=candidates,
+    )  # fmt: skip
+    found = tune(
+        problem, ranker, space, method=args.method, budget=args.budget, folds=args.folds, seed=args.seed,
+        trace=args.trace or f"{args.output}.trace.jsonl",
+    )  # fmt: skip
+    write_profile(args.output, ranker.with_(**found.settings))
+    verdict = compare_values(found.values, found.default_values, measure=args.measure)
+    print(f"{args.measure}, mean over {len(found.values)} topics")
+    print(f"  as started            {found.default_mean:.4f}")
+    print(f"  tuned, cross-validated {found.mean:.4f}   {args.folds} folds; no topic chose its own setting")
+    print(f"  difference            {verdict.difference:+.4f}   p = {verdict.tests['t'].p_value:.3g} (paired t)")
+    print("chosen on all topics:")
+    for name, value in found.settings.items():
+        print(f"  {name} = {value}")
+    seconds = time.perf_counter() - began
+    resumed = f", {found.resumed} of them from the trace" if found.resumed else ""
+    print(f"{args.output}: {found.tried} settings{resumed}, {seconds:.1f} s", file=sys.stderr)
+    return 0
