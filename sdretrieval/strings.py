@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import overload
 
 import numpy as np
@@ -53,7 +54,7 @@ class PackedStrings(Sequence[str]):
     def __iter__(self) -> Iterator[str]:
         # One read of the bytes instead of one per string.
         data, ends = self._data.tobytes(), self._ptr.tolist()
-        return (data[a:b].decode() for a, b in zip(ends, ends[1:], strict=False))
+        return (data[a:b].decode() for a, b in pairwise(ends))
 
     def take(self, positions: Iterable[int]) -> list[str]:
         """The strings at these positions."""
@@ -67,7 +68,7 @@ class PackedStrings(Sequence[str]):
             return self._positions.get(string, -1)
         wanted = string.encode("utf-8", "surrogatepass")
         order = self._order
-        key = self.encoded if order is None else lambda rank: self.encoded(order[rank])
+        key = self.encoded if order is None else lambda rank: self.encoded(int(order[rank]))
         rank = bisect_left(range(len(self)), wanted, key=key)
         if rank < len(self) and key(rank) == wanted:
             return rank if order is None else int(order[rank])
@@ -85,5 +86,5 @@ class PackedStrings(Sequence[str]):
 def byte_order(data: np.ndarray, ptr: np.ndarray) -> np.ndarray:
     """Positions of packed strings in the order of their bytes."""
     raw, ends = data.tobytes(), ptr.tolist()
-    encoded = [raw[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+    encoded = [raw[a:b] for a, b in pairwise(ends)]
     return np.array(sorted(range(len(encoded)), key=encoded.__getitem__), dtype=np.int32)

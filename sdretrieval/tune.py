@@ -74,7 +74,9 @@ def sample(space: Mapping[str, tuple], n: int, seed: int) -> list[Settings]:
     total = int(np.prod([len(values) for values in space.values()], dtype=object))
     if n >= total:
         return list(combinations(space))
-    dice, seen, drawn = random.Random(seed), set(), []
+    dice = random.Random(seed)
+    seen: set[str] = set()
+    drawn: list[Settings] = []
     while len(drawn) < n:
         settings = {name: dice.choice(values) for name, values in space.items()}
         if settings_key(settings) not in seen:
@@ -249,7 +251,9 @@ def tune(
         raise ParameterError(f"nothing to tune: {ranker.name} declares no values to try")
     record = Trace(trace, identity_of(problem, ranker))
     dealt = folds_of(problem.qids, folds, seed)
-    planned = None if method == "hill" else list(combinations(space)) if method == "grid" else sample(space, budget, seed)
+    planned = None  # hill climbing finds its way as it goes
+    if method != "hill":
+        planned = list(combinations(space)) if method == "grid" else sample(space, budget, seed)
     default = {name: getattr(ranker, name) for name in space}
     waiting = None if planned is None else len({settings_key(s) for s in [default, *planned]} - record.table.keys())
     with bar(total=waiting, label="tuning", unit="setting") as progress:

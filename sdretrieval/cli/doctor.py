@@ -55,8 +55,6 @@ class Examination:
 
         self.fact("sdretrieval", __version__)
         self.fact("Python", f"{platform.python_version()} ({sys.executable})")
-        if sys.version_info < (3, 11):
-            self.problem("Python is older than 3.11", "Use Python 3.11 or later.")
         for package in ("pyserini", "pyjnius", "numpy", "scipy", "numba", "ir_measures"):
             try:
                 self.fact(package, version(package))

@@ -45,9 +45,12 @@ def _rows(model) -> list[tuple[str, str, str, str, str]]:
 
     paper = profile_settings("paper", model)
     return [
-        (name, domain.symbol, repr(f.default).strip("'"), str(paper.get(name, "")), f"{domain.help}  {domain.describe()}")
+        (
+            name, domain.symbol, repr(f.default).strip("'"), str(paper.get(name, "")),
+            f"{domain.help}  {domain.describe()}",
+        )
         for name, (f, domain) in domains(model).items()
-    ]
+    ]  # fmt: skip
 
 
 def _detail(model) -> str:

@@ -57,7 +57,7 @@ def judged_from(args: argparse.Namespace, topics: list[Topic]) -> Qrels | None:
 
 def add_topic_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     group = parser.add_argument_group("topics")
-    group.add_argument("--topics", required=required, metavar="FILE", help="topics: TSV, JSONL, TREC, SMART, Microblog …")
+    group.add_argument("--topics", required=required, metavar="FILE", help="TSV, JSONL, TREC, SMART, Microblog …")
     group.add_argument("--topic-format", metavar="NAME", help="where the format is not told from the file")
     group.add_argument("--topic-field", default="title", metavar="FIELD", help="title, desc, narr, or title+desc …")
     group.add_argument("--topic-times", metavar="FILE", help="query times: qid, tab, ISO time")

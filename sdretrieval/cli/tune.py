@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trace", metavar="JSONL", help="every setting's values (default: PROFILE.trace.jsonl)")
     parser.add_argument("--params", nargs="+", default=[], metavar="NAME[=V,V…]", help="default: all with a grid")
     parser.add_argument("--method", choices=("hill", "grid", "random"), default="hill", help="default: %(default)s")
-    parser.add_argument("--budget", type=options.positive, default=500, metavar="N", help="settings at most (random, hill)")
+    parser.add_argument("--budget", type=options.positive, default=500, metavar="N", help="settings at most")
     parser.add_argument("--folds", type=int, default=5, metavar="K", help="folds by topic (default: %(default)s)")
     parser.add_argument("--measure", default="AP", help="what to climb (default: %(default)s)")
     parser.add_argument("--hits", type=options.positive, default=1000, metavar="N", help="default: %(default)s")

@@ -263,7 +263,7 @@ class _Shards:
             self.__exit__()
             path = self.folder / f"{self.count:06d}.jsonl"
             # ASCII, everything else escaped: the same bytes whatever Java's idea of the default encoding
-            self.stream = open(path, "w", encoding="ascii", newline="\n", buffering=1 << 20)  # noqa: PTH123, SIM115
+            self.stream = open(path, "w", encoding="ascii", newline="\n", buffering=1 << 20)  # noqa: SIM115
             self.count, self.lines, self.size = self.count + 1, 0, 0
         self.stream.write(line)
         self.stream.write("\n")
@@ -482,7 +482,7 @@ def _locked(folder: Path) -> Iterator[bool]:
     except ImportError:  # no such locks on Windows: nothing is taken for abandoned there
         yield False
         return
-    with open(folder / "lock", "w") as stream:  # noqa: PTH123
+    with open(folder / "lock", "w") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

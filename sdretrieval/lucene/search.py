@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sdretrieval.lucene.analysis import java_analyzer, analyzer_of
+from sdretrieval.lucene.analysis import analyzer_of, java_analyzer
 from sdretrieval.lucene.jvm import java_class
 from sdretrieval.progress import progress
 from sdretrieval.records import Ranking, Run, Topic
@@ -56,7 +56,8 @@ def _find_with_anserini(index: Path, model: LuceneRanker, hits: int) -> Finder:
 
 def _find_with_lucene(index: Path, model: LuceneRanker, hits: int) -> Finder:
     """SimpleSearcher has no Jelinek-Mercer: the same query on Lucene's IndexSearcher."""
-    directory = java_class("org.apache.lucene.store.FSDirectory").open(java_class("java.nio.file.Paths").get(str(index)))
+    folder = java_class("java.nio.file.Paths").get(str(index))
+    directory = java_class("org.apache.lucene.store.FSDirectory").open(folder)
     reader = java_class("org.apache.lucene.index.DirectoryReader").open(directory)
     searcher = java_class("org.apache.lucene.search.IndexSearcher")(reader)
     similarity = java_class("org.apache.lucene.search.similarities.LMJelinekMercerSimilarity")

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,7 +28,7 @@ from sdretrieval.ranking.base import Expansion, Plan, Ranker
 from sdretrieval.ranking.feedback import Feedback, Rows
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel, strongest
-from sdretrieval.ranking.weighting import Weighting
+from sdretrieval.ranking.weighting import FLOORED, Weighting
 from sdretrieval.records import rank_order
 from sdretrieval.snapshot import Snapshot
 from sdretrieval.statistics import Statistics
@@ -104,7 +105,12 @@ class Engine:
             yield from self._finish(prepared, hits, candidates, adjust)
 
     def _prepare(
-        self, ranker: Ranker, query: Query, candidates: np.ndarray | None, judgments: Judgments | None, prune: int | None
+        self,
+        ranker: Ranker,
+        query: Query,
+        candidates: np.ndarray | None,
+        judgments: Judgments | None,
+        prune: int | None,
     ) -> Result:
         """First pass, feedback, second plan; the result has no documents yet."""
         plan = ranker.first(query, self.statistics)
@@ -210,6 +216,8 @@ class Engine:
         return plan.model.mass * weighting.log_background_share(self._lengths[docs])
 
     def _is_dense(self, plan: Plan) -> bool:
+        if plan.weighting.kind == FLOORED:  # together, a document is known to be met by its score: not 0 by flooring
+            return False
         df = self.snapshot.df[plan.model.terms].sum()
         return bool(df > DENSE_SHARE * self.snapshot.n_postings) and len(plan.model) > 16
 
@@ -274,7 +282,7 @@ class Engine:
     # -- threads -------------------------------------------------------------------------------------------------
     def _spans(self) -> list[tuple[int, int]]:
         edges = np.linspace(0, self.snapshot.n_docs, self.threads + 1).astype(int).tolist()
-        return list(zip(edges, edges[1:], strict=False))
+        return list(pairwise(edges))
 
     def _each(self, work: Callable[[T], U], items: Sequence[T]) -> list[U]:
         if self.threads == 1 or len(items) < 2:

@@ -11,9 +11,9 @@ from typing import ClassVar
 
 from sdretrieval.ranking.base import Plan, Ranker, register
 from sdretrieval.ranking.bm25 import b_parameter, k1_parameter
-from sdretrieval.ranking.parameters import parameter, weight
+from sdretrieval.ranking.parameters import weight
 from sdretrieval.ranking.query import Query
-from sdretrieval.ranking.query_likelihood import MU_GRID
+from sdretrieval.ranking.query_likelihood import mu_parameter
 from sdretrieval.ranking.weighting import BM25, LuceneDirichlet, LuceneJelinekMercer
 from sdretrieval.statistics import Statistics
 
@@ -46,7 +46,7 @@ class LuceneQLD(LuceneRanker):
     description: ClassVar[str] = "query likelihood with Dirichlet smoothing, run by Lucene itself"
     similarity: ClassVar[str] = "qld"
 
-    mu: float = parameter(1000.0, "Dirichlet prior", symbol="μ", low=0.0, high=1e9, open=True, grid=MU_GRID)
+    mu: float = mu_parameter()
 
     def first(self, query: Query, statistics: Statistics) -> Plan:
         return Plan(query.as_counts(), LuceneDirichlet(self.mu))

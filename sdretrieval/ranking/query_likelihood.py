@@ -11,7 +11,10 @@ from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.weighting import Dirichlet, JelinekMercer
 from sdretrieval.statistics import Statistics
 
-MU_GRID = (50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0)
+
+def mu_parameter(help: str = "Dirichlet prior", default: float = 1000.0):
+    grid = (50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0)
+    return parameter(default, help, symbol="μ", low=0.0, high=1e9, open=True, grid=grid)
 
 
 def smoother(kind: str, lam: float, mu: float) -> JelinekMercer | Dirichlet:
@@ -31,7 +34,7 @@ class QueryLikelihood(Ranker):
     description: ClassVar[str] = "query likelihood, Dirichlet or Jelinek-Mercer smoothing, exact"
 
     smoothing: str = choice("dirichlet", "how documents are smoothed", ("dirichlet", "jm"))
-    mu: float = parameter(1000.0, "Dirichlet prior", symbol="μ", low=0.0, high=1e9, open=True, grid=MU_GRID)
+    mu: float = mu_parameter()
     lam: float = weight(0.5, "share of the document's own words (Jelinek-Mercer)", symbol="λ")
 
     def first(self, query: Query, statistics: Statistics) -> Plan:

@@ -1,4 +1,4 @@
-"""Lavrenko's relevance model, thesis (5.1)-(5.9), and RM3: the same cut to its strongest words and mixed with the query.
+"""Lavrenko's relevance model, thesis (5.1)-(5.9), and RM3: the same cut to its strongest words, mixed with the query.
 
     θ^R = Σ_i W_i θ^i        (5.4)     W_i = P(Q|θ^i) / Σ_k P(Q|θ^k)   (5.8)
     score(D) = Σ_w θ^R_w log θ^D_w     (5.9)
@@ -19,9 +19,9 @@ from sdretrieval.ranking import anserini
 from sdretrieval.ranking.base import Expansion, Plan, Ranker, register
 from sdretrieval.ranking.bm25 import b_parameter, k1_parameter
 from sdretrieval.ranking.feedback import Feedback, softmax, uniform
-from sdretrieval.ranking.parameters import choice, count, parameter, share, weight
+from sdretrieval.ranking.parameters import choice, count, share, weight
 from sdretrieval.ranking.query import Query
-from sdretrieval.ranking.query_likelihood import MU_GRID, smoother
+from sdretrieval.ranking.query_likelihood import mu_parameter, smoother
 from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.weighting import BM25, Weighting
 from sdretrieval.statistics import Statistics
@@ -50,7 +50,7 @@ class RelevanceModel(Ranker):
     lambda_query: float = weight(0.5, "smoothing of the first ranking and of W", symbol="λ_Q")
     lambda_model: float = weight(0.9, "smoothing of feedback documents", symbol="λ_M")
     lambda_ranking: float = weight(0.3, "smoothing in the final ranking", symbol="λ_CE")
-    mu: float = parameter(1000.0, "Dirichlet prior of every stage", symbol="μ", low=0.0, high=1e9, open=True, grid=MU_GRID)
+    mu: float = mu_parameter("Dirichlet prior of every stage")
 
     def first(self, query: Query, statistics: Statistics) -> Plan:
         return Plan(query.as_counts(), smoother(self.smoothing, self.lambda_query, self.mu), with_constant=True)
@@ -82,6 +82,8 @@ class RelevanceModel(Ranker):
 class RM3(RelevanceModel):
     """(1-λ) · (θ^R cut to fb_terms, normalised) + λ · θ̂^Q, ranked by (5.9) or with BM25 weights.
 
+    Only words of the feedback documents are candidates, however common another may be in general English.
+
     ``mode=anserini`` reproduces Anserini's Rm3Reranker term by term instead (see anserini.py).
     """
 
@@ -111,7 +113,9 @@ class RM3(RelevanceModel):
         smoothing = smoother(self.smoothing, self.lambda_model, self.mu)
         model = relevance_model(feedback, weights, smoothing, statistics)
         cut = model.folded(statistics.p).strongest(self.fb_terms).normalised()
-        mixed = cut.mixed(query.as_distribution(), self.original_query_weight)
+        # Documents judged relevant may be empty: then there is nothing to mix the query with.
+        typed = query.as_distribution()
+        mixed = cut.mixed(typed, self.original_query_weight) if len(cut) else typed
         return Expansion(Plan(mixed, self.final_weighting, with_constant=True), weights)
 
     @property

@@ -30,10 +30,15 @@ from sdretrieval.ranking.bm25 import b_parameter, k1_parameter
 from sdretrieval.ranking.feedback import Feedback, Rows, softmax, uniform
 from sdretrieval.ranking.parameters import choice, count, parameter, share, weight
 from sdretrieval.ranking.query import Query
-from sdretrieval.ranking.query_likelihood import MU_GRID, smoother
+from sdretrieval.ranking.query_likelihood import mu_parameter, smoother
 from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.weighting import BM25, Weighting
 from sdretrieval.statistics import Statistics
+
+
+def precision_parameter(default: float, grid: tuple[float, ...]):
+    help = "S = K |Q| sharpens the document weights"
+    return parameter(default, help, symbol="K", low=0.0, high=1e6, open=True, grid=grid)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +90,11 @@ class SmoothedDirichlet(Ranker):
         1e-4, "smoothing of feedback documents in the M-step", symbol="λ_M2", grid=(1e-5, 1e-4, 1e-3, 1e-2)
     )
     lambda_ranking: float = weight(0.5, "smoothing of documents in the final ranking", symbol="λ_E2")
-    precision: float = parameter(
-        0.3, "S = K |Q| sharpens the document weights", symbol="K", low=0.0, high=1e6, open=True, grid=(0.1, 0.2, 0.3, 0.5, 0.8)
-    )
+    precision: float = precision_parameter(0.3, (0.1, 0.2, 0.3, 0.5, 0.8))
     iterations: int = parameter(1, "EM iterations; 0 runs to convergence (at most 100)", low=0, high=1000)
     posterior: str = choice("approximate", "document weights: (5.26), or the exact (5.16)", ("approximate", "exact"))
     prior: float = weight(0.01, "prior probability of relevance, for the exact posterior", symbol="π_R")
-    mu: float = parameter(1000.0, "Dirichlet prior in rankings", symbol="μ", low=0.0, high=1e9, open=True, grid=MU_GRID)
+    mu: float = mu_parameter("Dirichlet prior in rankings")
     mu_feedback: float = parameter(1e5, "Dirichlet prior in the M-step", low=0.0, high=1e12, open=True)
     k1: float = k1_parameter()
     b: float = b_parameter()
@@ -219,9 +222,7 @@ class SD3(SmoothedDirichlet):
     fb_docs: int = count(20, "feedback documents", symbol="N")
     fb_terms: int = count(40, "words kept of the excess", grid=(20, 40, 80))
     original_query_weight: float = share(0.3, "weight of the query as typed", symbol="1-β", grid=(0.2, 0.3, 0.4, 0.5))
-    precision: float = parameter(
-        0.25, "S = K |Q| sharpens the document weights", symbol="K", low=0.0, high=1e6, open=True, grid=(0.05, 0.15, 0.25, 0.5)
-    )
+    precision: float = precision_parameter(0.25, (0.05, 0.15, 0.25, 0.5))
 
     def _final_plan(self, query: Query, excess: TermModel, S: float, statistics: Statistics) -> Plan:
         words = excess.folded(statistics.p).positive().strongest(self.fb_terms).normalised()

@@ -173,8 +173,8 @@ class TfIdf(Weighting):
     def term_factors(self, statistics: Statistics, terms: np.ndarray) -> np.ndarray:
         return np.log((statistics.n_docs + 1.0) / statistics.df[terms])
 
-    doc_factors = BM25.doc_factors
-    lucene_lengths: ClassVar[bool] = False
+    def doc_factors(self, statistics: Statistics, lengths: np.ndarray) -> np.ndarray:
+        return BM25(self.k1, self.b).doc_factors(statistics, lengths)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -29,7 +31,8 @@ def corpora(draw: st.DrawFn, min_docs: int = 1, max_docs: int = 8, max_words: in
     n_docs = draw(st.integers(min_docs, max_docs))
     n_words = draw(st.integers(1, max_words))
     matrix = draw(counts(n_docs, n_words, most))
-    return Corpus(matrix, draw(st.permutations(WORDS))[:n_words], draw(st.permutations(DOCIDS))[:n_docs])
+    shuffle = random.Random(draw(st.integers(0, 99)))  # far cheaper to draw than permutations
+    return Corpus(matrix, shuffle.sample(WORDS, n_words), shuffle.sample(DOCIDS, n_docs))
 
 
 def snapshot_of(corpus: Corpus) -> Snapshot:
