@@ -57,7 +57,7 @@ def search(
     topics, ranker = list(topics), model if isinstance(model, Ranker) else make_ranker(model)
     check_hits(hits)
     snapshot = as_snapshot(index)
-    if isinstance(ranker, LuceneRanker) and snapshot.index is not None and plans is None:
+    if isinstance(ranker, LuceneRanker) and snapshot.index is not None and plans is None and on_result is None:
         from sdretrieval.lucene.search import lucene_search
 
         return lucene_search(snapshot.index, topics, ranker, hits=hits)

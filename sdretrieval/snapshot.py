@@ -169,16 +169,16 @@ class Snapshot:
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         times = None if times is None else np.asarray(list(times), dtype=np.int64)
-        for name, values, wanted in (
+        for what, values, wanted in (
             ("words", vocabulary, matrix.shape[1]),
             ("docids", docids, matrix.shape[0]),
             ("times", times, matrix.shape[0]),
         ):
             if values is not None and len(values) != wanted:
-                raise ParameterError(f"counts are {matrix.shape[0]} x {matrix.shape[1]}, but {len(values)} {name}")
-        for name, strings in (("word", vocabulary), ("docid", docids or ())):
+                raise ParameterError(f"counts are {matrix.shape[0]} x {matrix.shape[1]}, but {len(values)} {what}")
+        for what, strings in (("word", vocabulary), ("docid", docids or ())):
             if len(set(strings)) != len(strings):
-                raise ParameterError(f"the {name} {Counter(strings).most_common(1)[0][0]!r} is given twice")
+                raise ParameterError(f"the {what} {Counter(strings).most_common(1)[0][0]!r} is given twice")
         # The index's order: terms by their bytes.
         used = np.asarray(matrix.sum(axis=0)).ravel() > 0
         order = [i for i in sorted(range(len(vocabulary)), key=lambda i: vocabulary[i].encode()) if used[i]]

@@ -357,11 +357,9 @@ def geometric_mean(weights: np.ndarray, theta: np.ndarray) -> np.ndarray:
 def smoothed_dirichlet(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=()) -> Answer:
     """Section 5.2; ``s["iterations"]`` is the number of M-steps.
 
-    Choice: E-steps after the first see documents smoothed as in the M-step, since only then EM cannot lose. With K=0
-    documents weigh alike, and scores are those of S=1.
+    Choice: E-steps after the first see documents smoothed as in the M-step, since only then EM cannot lose.
     """
     S = s["precision"] * f.sum()
-    scale = S if S > 0 else 1.0
     theta_first = smoothed(c, s["smoothing"], s["lambda_first"], s["mu"])
     theta_m = smoothed(c, s["smoothing"], s["lambda_feedback"], s["mu_feedback"])
     # (5.11), (5.10), each without S
@@ -369,7 +367,7 @@ def smoothed_dirichlet(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(),
     if s["first_stage"] == "bm25":
         first = bm25(c, f, s["k1"], s["b"])
     else:
-        first = _difference(scale * from_query, scale * c.p, theta_first, c.p)  # (5.12)
+        first = _difference(S * from_query, S * c.p, theta_first, c.p)  # (5.12)
     given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
     if not given.docs:
         return one_pass(c, f, first)
@@ -405,8 +403,8 @@ def smoothed_dirichlet(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(),
             raise Undecided
         a, scores = _sd3(c, f, s, np.where(met, excess, 0.0), theta_final)
         return Answer(scores, c.has_any(a > 0), first, given.docs, weights, a, bounds)
-    scores = _difference(scale * a_r, scale * a_n, theta_final, c.p)  # (4.31)
-    return Answer(scores, c.has_any(met), first, given.docs, weights, scale * (a_r - a_n), bounds)
+    scores = _difference(S * a_r, S * a_n, theta_final, c.p)  # (4.31)
+    return Answer(scores, c.has_any(met), first, given.docs, weights, S * (a_r - a_n), bounds)
 
 
 def _difference(alpha_r: np.ndarray, alpha_n: np.ndarray, theta: np.ndarray, p: np.ndarray) -> np.ndarray:
@@ -419,8 +417,6 @@ def _difference(alpha_r: np.ndarray, alpha_n: np.ndarray, theta: np.ndarray, p: 
 
 def _log_ratio(a_r: np.ndarray, a_n: np.ndarray, theta: np.ndarray, S: float) -> np.ndarray:
     """log P(θ|α^R) - log P(θ|α^N), straight from the densities, (5.17)."""
-    if S == 0:
-        return np.zeros(len(theta))
     return log_density(theta, S * a_r, S) - log_density(theta, S * a_n, S)
 
 

@@ -45,9 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     compare.add_argument("a", metavar="A")
     compare.add_argument("b", metavar="B")
     for action in (show, compare):
-        action.add_argument(
-            "--qid", action="append", default=[], metavar="ID", help="only this topic; may be repeated"
-        )
+        action.add_argument("--qid", action="append", default=[], metavar="ID", help="only this topic; may be repeated")
         action.add_argument(
             "--top",
             type=options.positive,
@@ -87,9 +85,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(
-    queries: Mapping[str, ExpandedQuery], qids: Sequence[str], file: str
-) -> Mapping[str, ExpandedQuery]:
+def _chosen(queries: Mapping[str, ExpandedQuery], qids: Sequence[str], file: str) -> Mapping[str, ExpandedQuery]:
     for qid in qids:
         if qid not in queries:
             raise InputError(f"no topic {qid!r} in it", file=file, remedy=f"It has {_some(list(queries))}.")
@@ -170,10 +166,7 @@ def topic_text(topic: TopicDiff, width: int, top: int) -> str:
     lines += _wrapped(alike, width)
     changes = topic.changed[:top]
     if changes:
-        rows = [
-            [c.word, f"{100 * c.share_a:.2f}", f"{100 * c.share_b:.2f}", f"{100 * c.change:+.2f}"]
-            for c in changes
-        ]
+        rows = [[c.word, f"{100 * c.share_a:.2f}", f"{100 * c.share_b:.2f}", f"{100 * c.change:+.2f}"] for c in changes]
         lines += ["", bar_table(["word", "A %", "B %", "change"], rows, [c.change for c in changes], width)]
         if len(topic.changed) > top:
             lines.append(f"  … {len(topic.changed) - top} more with another weight")
@@ -189,9 +182,7 @@ def topic_text(topic: TopicDiff, width: int, top: int) -> str:
 
 def _title(query: ExpandedQuery, width: int) -> str:
     text = " ".join(query.query.split())
-    return textwrap.shorten(
-        f"Topic {query.qid}: {text}" if text else f"Topic {query.qid}", width, placeholder=" …"
-    )
+    return textwrap.shorten(f"Topic {query.qid}: {text}" if text else f"Topic {query.qid}", width, placeholder=" …")
 
 
 def _origin(query: ExpandedQuery) -> str:
@@ -204,9 +195,7 @@ def _origin(query: ExpandedQuery) -> str:
 
 
 def _origins(queries: Sequence[ExpandedQuery]) -> str:
-    kinds = dict.fromkeys(
-        ", ".join(p for p in (q.model, describe_weighting(q.weighting)) if p) for q in queries
-    )
+    kinds = dict.fromkeys(", ".join(p for p in (q.model, describe_weighting(q.weighting)) if p) for q in queries)
     return " / ".join(kinds)
 
 

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     snapshot = as_snapshot(args.index)
     report = Report()
     given = read_run(args.run_file)
-    with Expansions(args, snapshot) as expansions:
+    with Expansions(args, snapshot, ranker) as expansions:
         found = rerank(
             snapshot, given, topics, ranker, hits=args.hits, threads=args.threads, missing=args.missing,
             judged=options.judged_from(args, topics), prune=args.prune, plans=expansions.plans,

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     ranker, topics = options.ranker_from(args), options.topics_from(args)
     snapshot = as_snapshot(args.index)
     report = Report()
-    with Expansions(args, snapshot) as expansions:
+    with Expansions(args, snapshot, ranker) as expansions:
         found = search(
             snapshot, topics, ranker, hits=args.hits, threads=args.threads, judged=options.judged_from(args, topics),
             prune=args.prune, plans=expansions.plans, on_result=expansions.keep, report=report,
@@ -54,23 +54,28 @@ def run(args: argparse.Namespace) -> int:
 
 
 class Expansions:
-    """--expansion in, --save-expansion out."""
+    """--expansion in, --save-expansion out (written as queries are done, in place only when all are)."""
 
-    def __init__(self, args: argparse.Namespace, snapshot) -> None:
+    def __init__(self, args: argparse.Namespace, snapshot, ranker) -> None:
         from sdretrieval.ranking import expansion
 
-        self.args, self.snapshot, self.results = args, snapshot, []  # type: ignore[var-annotated]
-        self.plans = expansion.read_expansions(args.expansion, snapshot) if args.expansion else None
-        self.keep = self.results.append if args.save_expansion else None
+        self.plans, dropped = None, []  # type: ignore[var-annotated]
+        if args.expansion:
+            missing = getattr(args, "missing", "error")
+            self.plans = expansion.read_expansions(args.expansion, snapshot, missing=missing, dropped=dropped)
+        if dropped:
+            print(f"{len(dropped)} words of {args.expansion} are not in the index and were dropped", file=sys.stderr)
+        self.writer = expansion.ExpansionWriter(args.save_expansion, snapshot, ranker.name) if args.save_expansion else None
+        self.keep = self.writer
 
     def __enter__(self) -> Expansions:
+        if self.writer is not None:
+            self.writer.__enter__()
         return self
 
-    def __exit__(self, kind, *_: object) -> None:
-        if kind is None and self.args.save_expansion:
-            from sdretrieval.ranking.expansion import write_expansions
-
-            write_expansions(self.args.save_expansion, self.results, self.snapshot)
+    def __exit__(self, *reason) -> None:
+        if self.writer is not None:
+            self.writer.__exit__(*reason)
 
 
 def write(args, verb: str, found, ranker, snapshot, report, began: float, inputs: dict) -> None:

@@ -35,9 +35,7 @@ class RecallPrecision:
             name=evaluation.name,
             recall=RECALL_LEVELS,
             precision=tuple(evaluation.mean[m] for m in CURVE_MEASURES),
-            per_topic={
-                qid: tuple(evaluation.per_topic[m][qid] for m in CURVE_MEASURES) for qid in evaluation.topics
-            },
+            per_topic={qid: tuple(evaluation.per_topic[m][qid] for m in CURVE_MEASURES) for qid in evaluation.topics},
         )
 
 
@@ -54,6 +52,4 @@ def recall_precision(
     >>> recall_precision({"1": {"a": 2.0, "b": 1.0}}, {"1": {"a": 1, "c": 1}}).precision[:7]
     (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0)
     """
-    return RecallPrecision.from_evaluation(
-        evaluate(run, qrels, CURVE_MEASURES, complete=complete, rel=rel, name=name)
-    )
+    return RecallPrecision.from_evaluation(evaluate(run, qrels, CURVE_MEASURES, complete=complete, rel=rel, name=name))

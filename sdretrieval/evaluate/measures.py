@@ -143,9 +143,7 @@ class Evaluation:
             how = "counted as zero" if self.complete else "not counted (--complete counts them as zero)"
             notes.append(f"judged {_topics(self.missing_topics)} without results: {how}")
         if self.irrelevant_topics:
-            notes.append(
-                f"{_topics(self.irrelevant_topics)} judged without any relevant document: counted as zero"
-            )
+            notes.append(f"{_topics(self.irrelevant_topics)} judged without any relevant document: counted as zero")
         return notes
 
 
@@ -178,9 +176,7 @@ class Evaluator:
         self.threshold = 1 if rel is None else rel
         # A topic with an empty set of judgments is a topic without judgments.
         self._judgments = {qid: _plain(qrels[qid]) for qid in qrels if len(qrels[qid])}
-        self._relevant = {
-            qid for qid, grades in self._judgments.items() if max(grades.values()) >= self.threshold
-        }
+        self._relevant = {qid for qid, grades in self._judgments.items() if max(grades.values()) >= self.threshold}
         self._aliases: dict[str, str] = {}
         for name in asked:
             for plain, full in zip(parse_measures([name]), parse_measures([name], rel), strict=True):
@@ -190,12 +186,10 @@ class Evaluator:
         mine = [m for m in self.measures.values() if trec_eval.supports(m)]
         rest = [m for m in self.measures.values() if m not in mine]
         try:
-            self._trec_eval = trec_eval.evaluator(mine, self._judgments) if mine else None
+            self._trec_eval = trec_eval.evaluator(mine, _safe(self._judgments)) if mine else None
             self._other = ir_measures.evaluator(rest, self._judgments) if rest else None
         except ValueError as error:
-            raise ParameterError(
-                str(error), remedy="Install the package named, or drop the measure."
-            ) from None
+            raise ParameterError(str(error), remedy="Install the package named, or drop the measure.") from None
 
     def evaluate(self, run: RunLike, name: str | None = None) -> Evaluation:
         """The measures of one run. Any number of runs may follow each other; nothing is kept of them."""
@@ -246,6 +240,16 @@ class Evaluator:
 
 def _plain(grades: Mapping[str, int]) -> dict[str, int]:
     return grades if type(grades) is dict else dict(grades)
+
+
+NOBODY = " judged by nobody"  # no document can be called so: ids hold no spaces
+
+
+def _safe(judgments: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
+    """trec_eval reads memory it never reserved where all of a topic's grades are negative (it sizes an array by the
+    highest grade): wrong numbers or a crash. One more non-relevant document, which no run has, keeps it sound and
+    changes no measure, since such a topic has nothing relevant to find."""
+    return {qid: grades if max(grades.values()) >= 0 else {**grades, NOBODY: 0} for qid, grades in judgments.items()}
 
 
 def _bytes(qid: str) -> bytes:

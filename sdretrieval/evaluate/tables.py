@@ -43,9 +43,7 @@ def probability(p: float) -> str:
 
 
 def _width(text: str) -> int:
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
-    )
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def _pad(text: str, width: int, left: bool) -> str:

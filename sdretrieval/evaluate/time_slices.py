@@ -202,9 +202,7 @@ def read_document_times(path: str | PathLike[str]) -> dict[str, int]:
             )
         key = fields[0].strip()
         if key in times:
-            raise InputError(
-                f"docid {key!r} appears twice", file=path, line=number, remedy="Keep one of them."
-            )
+            raise InputError(f"docid {key!r} appears twice", file=path, line=number, remedy="Keep one of them.")
         try:
             times[key] = parse_time(fields[1].strip())
         except ValueError as error:

@@ -80,6 +80,10 @@ class _OverIndex(pt.Transformer):
         for cached in stale:
             self.__dict__.pop(cached, None)
 
+    def schematic(self, *, input_columns: list[str] | None = None) -> dict[str, Any]:
+        """How ``pt.schematic`` draws it. Without a ``help_url`` PyTerrier would look for one on its web site."""
+        return {"label": self.ranker.name, "help_url": None}
+
     def __getstate__(self) -> dict[str, Any]:
         """For other processes: they open the index themselves."""
         return {name: value for name, value in self.__dict__.items() if name not in ("snapshot", "_engine")}
@@ -124,8 +128,8 @@ class SDRetriever(_OverIndex):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         with pt.validate.any(inp) as frame:
-            frame.query_frame(extra_columns=["query_toks"], mode="tokens")
-            frame.query_frame(extra_columns=["query"], mode="text")
+            frame.query_frame(extra_columns=["query"])
+            frame.query_frame(extra_columns=["query_toks"])
         found = [] if inp.empty else list(self._found(inp))
         return _found_frame(inp, found)
 
@@ -173,8 +177,8 @@ class SDReranker(_OverIndex):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         with pt.validate.any(inp) as frame:
-            frame.result_frame(extra_columns=["query_toks"], mode="tokens")
-            frame.result_frame(extra_columns=["query"], mode="text")
+            frame.result_frame(extra_columns=["query"])
+            frame.result_frame(extra_columns=["query_toks"])
         if inp.empty:
             return _rescored_frame(inp, [], [])
         groups = list(inp.groupby("qid", sort=False).indices.values())

@@ -253,9 +253,7 @@ class ExpansionWriter(AbstractContextManager):
         return self._file.__exit__(*error)
 
 
-def write_expansions(
-    path: str | PathLike[str], results: Iterable[Result], snapshot: Snapshot, model: str = ""
-) -> None:
+def write_expansions(path: str | PathLike[str], results: Iterable[Result], snapshot: Snapshot, model: str = "") -> None:
     """All results to one file."""
     with ExpansionWriter(path, snapshot, model) as save:
         for result in results:

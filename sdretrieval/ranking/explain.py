@@ -377,8 +377,7 @@ class _Explainer:
         head = slice(min(hits, HEAD))
         rows = zip(self.result.docs[head].tolist(), self.result.scores[head].tolist(), strict=True)
         return tuple(
-            RankedDocument(self.snapshot.docids[doc], score, self.first.get(doc, (None,))[0])
-            for doc, score in rows
+            RankedDocument(self.snapshot.docids[doc], score, self.first.get(doc, (None,))[0]) for doc, score in rows
         )
 
     def words(self) -> tuple[ModelWord, ...]:
@@ -493,19 +492,17 @@ def bar(value: float, largest: float, width: int) -> str:
     return "█" * (eighths // 8) + ("", *"▏▎▍▌▋▊▉")[eighths % 8]
 
 
-def bar_table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], values: Sequence[float], width: int, left: int = 1
-) -> str:
+def bar_table(header: Sequence[str], rows: Sequence[Sequence[str]], values: Sequence[float], width: int) -> str:
     """A table with a bar for one value per row, in what is left of the width; further rows have none."""
     from sdretrieval.evaluate.tables import text_table
 
-    lines = text_table(header, rows, left=left).splitlines()
-    longest = max(map(len, lines))
-    room = min(width - longest - 3, 30)
+    lines = text_table(header, rows).splitlines()
+    # The last column is flush right, so the header is as wide as the table.
+    room = min(width - len(lines[0]) - 5, 30)
     largest = max(map(abs, values), default=0.0)
     if room >= 5:
         for i, value in enumerate(values, 1):
-            lines[i] = f"{lines[i]:<{longest}}   {bar(value, largest, room)}".rstrip()
+            lines[i] = f"{lines[i]}   {bar(value, largest, room)}".rstrip()
     return "\n".join("  " + line for line in lines)
 
 
@@ -542,9 +539,7 @@ def column(name: str, values: Sequence[float], sign: bool = False) -> tuple[str,
     places = min(max(4 - math.floor(math.log10(largest) - exponent), 0), 6)
     # Divided in two steps: the smallest floats have no finite inverse.
     half = 10.0 ** (exponent // 2)
-    return name, [
-        f"{v / half / 10.0 ** (exponent - exponent // 2):{'+' if sign else ''}.{places}f}" for v in values
-    ]
+    return name, [f"{v / half / 10.0 ** (exponent - exponent // 2):{'+' if sign else ''}.{places}f}" for v in values]
 
 
 def _header(e: Explanation, width: int) -> str:

@@ -104,7 +104,7 @@ class SmoothedDirichlet(Ranker):
         if self.first_stage == "bm25":
             return Plan(query.as_counts(), BM25(self.k1, self.b))
         S = self.precision * query.length
-        return Plan(self._query_excess(query).scaled(S or 1.0), self._smoothing_first)  # (5.12)
+        return Plan(self._query_excess(query).scaled(S), self._smoothing_first)  # (5.12)
 
     def _query_excess(self, query: Query) -> TermModel:
         """a^R - a^N from the query alone, (5.10)-(5.11): λ_M1 (θ̂^Q - θ^GE)."""
@@ -129,15 +129,14 @@ class SmoothedDirichlet(Ranker):
                 ratios = self._log_ratios(feedback, relevant, nonrelevant, statistics, S)
                 bounds.append(self._bound(ratios))
                 converged = bounds[-1] - bounds[-2] <= 1e-10 * max(1.0, abs(bounds[-1]))
-                if converged:
+                if converged and not self.iterations:
                     break
         excess = relevant.excess(statistics).plus(nonrelevant.excess(statistics).scaled(-1.0))
         notes = {"S": S, "bounds": bounds, "converged": converged, "c": relevant.c}
         return Expansion(self._final_plan(query, excess, S, statistics), weights, notes)
 
     def _final_plan(self, query: Query, excess: TermModel, S: float, statistics: Statistics) -> Plan:
-        # S does not change the order; where it is 0 (documents weigh alike) it must not wipe out the scores.
-        return Plan(excess.scaled(S or 1.0), self._smoothing_ranking)  # (4.31)
+        return Plan(excess.scaled(S), self._smoothing_ranking)  # (4.31)
 
     def _nonrelevant(self, feedback: Feedback, statistics: Statistics) -> SDClass:
         """a^N: general English (5.10), or learnt from documents judged not relevant."""

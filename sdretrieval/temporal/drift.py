@@ -3,13 +3,16 @@
 The analysis behind ``sdretrieval drift``; takes counts and times, knows nothing of indexes or plots.
 
 **Confidence bands.** (12) takes words as independent draws, but words come in bursts: a document that says
-"earthquake" once says it again. Bands therefore allow for the design effect of each word,
+"earthquake" once says it again. Bands therefore allow for the design effect of the word around t,
 
-    deff_w = Σ_j (c_jw - |x_j| θ̂_w)² / Σ_j |x_j| θ̂_w (1 - θ̂_w),      θ̂_w at the time of document j, at least 1,
+    deff = (Σ_j k_j² (c_j - |x_j| θ̂)² + d) / (Σ_j k_j² |x_j| θ̂ (1 - θ̂) + 1),     at least 1,
 
-and are Wilson's score interval for a sample of n_t / deff_w words, n_t = (Σ K|x|)² / Σ K²|x|. They stay inside [0, 1]
-and have a width where the word was not seen at all. They speak of the variance alone: the bias (13) of a sharp peak,
-which the kernel rounds off, is not in them.
+      k_j   K_h(t - t_j), scaled to 1 on average;  c_j, |x_j| the word's count in document j and its length
+      d     mean count in the documents that have the word: what is expected of one more occurrence
+
+and are Wilson's score interval for a sample of n / deff words, n = (Σ K|x|)² / Σ K²|x|. They stay inside [0, 1] and
+have a width where the word was not seen at all. They speak of the variance alone: the bias (13) of a sharp peak, which
+the kernel rounds off, is not in them.
 
 **Fastest words** are those whose held-out occurrences are told best by the local model beyond the global one: the
 gain in bits, over ten folds, so that a burst within a single document earns nothing.
@@ -43,7 +46,7 @@ class WordCurve:
     frequency: Floats
     lower: Floats
     upper: Floats
-    design_effect: float
+    design_effect: Floats
 
 
 @dataclass(frozen=True)
@@ -152,7 +155,7 @@ def analyse(
         grid=grid,
         documents=_per_bin(stamps, np.ones(n_dated), grid, resolution),
         words=_per_bin(stamps, np.asarray(counts.sum(axis=1)).ravel(), grid, resolution),
-        curves=word_curves(model, counts, stamps, shown, grid, level=level),
+        curves=word_curves(model, counts, shown, grid, level=level),
         offline=offline,
         online=online,
         extreme_local=folded.score(0.0, kernel).per_word,
@@ -180,36 +183,45 @@ def _per_bin(stamps: Floats, weights: Floats, grid: Floats, resolution: float) -
 def word_curves(
     model: LocalLikelihood,
     counts: csr_matrix,
-    times: ArrayLike,
     words: Sequence[int],
     grid: ArrayLike,
     *,
     level: float = 0.95,
 ) -> list[WordCurve]:
-    """θ̂_t over the grid for each word, with confidence bands (see above). ``counts`` and ``times`` are the model's."""
+    """θ̂_t over the grid for each word, with confidence bands (see above); ``counts`` are those of the model."""
     from scipy.special import ndtri
 
     if not 0 < level < 1:
         raise ParameterError(f"a confidence level must be between 0 and 1, got {level}")
     if len(words) == 0:
         return []
-    stamps, dated = known_times(times)
-    kept = np.flatnonzero(dated)
-    columns = csr_matrix(counts[kept][:, np.asarray(words)]).toarray().astype(np.float64)
-    lengths = np.asarray(counts[kept].sum(axis=1), dtype=np.float64).ravel()
-    theta = model.over(grid, words)
-    n_words = model.effective_words(grid)
-    at_rows = model.over(model.line.times, words)[model.line.row_of[kept]]
     z = float(ndtri(0.5 + level / 2))
+    line = model.line
+    kept = np.flatnonzero(line.row_of >= 0)
+    row_of, rows = line.row_of[kept], len(line.times)
+    columns = csr_matrix(counts[:, np.asarray(words)])[kept].toarray().astype(np.float64)
+    lengths = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()[kept]
+
+    def merged(values: Floats) -> Floats:
+        return np.bincount(row_of, weights=values, minlength=rows)
+
+    theta = model.over(grid, words)
+    n_words = np.zeros(len(theta))
+    per_row = np.stack([merged(lengths**2), *(merged(c**2) for c in columns.T), *(merged(c * lengths) for c in columns.T)])
+    around = np.zeros((len(theta), len(per_row)))  # Σ K² of each of these, at each time
+    for at, lo, hi, weights in model.windows(np.asarray(grid, dtype=np.float64)):
+        total, squares = weights @ line.lengths[lo:hi], weights**2 @ line.lengths[lo:hi]
+        unit = np.divide(total, squares, out=np.zeros_like(total), where=squares > 0)
+        n_words[at] = unit * total
+        around[at] = (unit[:, None] * weights) ** 2 @ per_row[:, lo:hi].T
     curves = []
     for i, word in enumerate(words):
-        expected = lengths * at_rows[:, i]
-        fitted = np.isfinite(expected)
-        noise = float((expected * (1 - at_rows[:, i]))[fitted].sum())
-        spread = float(((columns[:, i] - expected)[fitted] ** 2).sum())
-        effect = max(1.0, spread / noise) if noise > 0 else 1.0
-        lower, upper = wilson(theta[:, i], n_words / effect, z)
-        curves.append(WordCurve(int(word), theta[:, i], lower, upper, effect))
+        p, c = theta[:, i], columns[:, i]
+        spread = around[:, 1 + i] - 2 * p * around[:, 1 + len(words) + i] + p**2 * around[:, 0]
+        typical = float(c.sum()) / max(int(np.count_nonzero(c)), 1)
+        effect = np.maximum(1.0, (np.maximum(spread, 0.0) + typical) / (n_words * p * (1 - p) + 1.0))
+        lower, upper = wilson(p, n_words / effect, z)
+        curves.append(WordCurve(int(word), p, lower, upper, effect))
     return curves
 
 

@@ -65,7 +65,7 @@ def as_dict(analysis: DriftAnalysis, term: Callable[[int], str]) -> dict[str, An
         "curves": [
             {
                 "word": term(curve.term),
-                "design_effect": curve.design_effect,
+                "design_effect": [_number(x) for x in curve.design_effect],
                 "frequency": [_number(x) for x in curve.frequency],
                 "lower": [_number(x) for x in curve.lower],
                 "upper": [_number(x) for x in curve.upper],

@@ -97,7 +97,9 @@ def words(analysis: DriftAnalysis, term: Callable[[int], str]) -> Figure:
         alone = np.isfinite(curve.frequency) & ~_beside(np.isfinite(curve.frequency))
         axes.plot(dates[alone], 1000 * curve.frequency[alone], ".", color=BLUE, markersize=4)
         axes.set_title(term(curve.term), parse_math=False, loc="left", fontweight="bold")
-        axes.set_ylim(bottom=0)
+        # The curve decides the scale: a single wide band would flatten everything else.
+        highest = 1000 * min(np.nanmax(curve.upper), 1.8 * np.nanmax(curve.frequency) or np.inf)
+        axes.set_ylim(0, 1.05 * highest)
         axes.margins(x=0.01)
         _date_axis(axes)
         if i + columns >= len(curves):
@@ -144,6 +146,8 @@ def volume(analysis: DriftAnalysis) -> Figure:
 
 def likelihood(analysis: DriftAnalysis) -> Figure:
     """Figure 5 of the paper: held-out log-likelihood against the bandwidth, with both extremes."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
     figure = _figure(7.6, 4.2)
     axes = figure.subplots()
     best = max(float(analysis.offline.scores.max()), float(analysis.online.scores.max()))
@@ -166,6 +170,8 @@ def likelihood(analysis: DriftAnalysis) -> Figure:
         analysis.extreme_local, color=GREY, linewidth=1, linestyle=":", label=f"same {_per(analysis)} alone, h → 0"
     )
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_xlabel("bandwidth h, in days")
     axes.set_ylabel("log-likelihood of a held-out word (nats)")

@@ -49,13 +49,12 @@ def random_case(seed: int) -> tuple[dict[str, dict[str, float]], dict[str, dict[
             judged = rng.choice(documents, size=rng.integers(1, 40), replace=False)
             lowest, highest = ((0, 2), (-2, 4), (0, 4), (-1, 1))[rng.integers(4)]
             grades = rng.integers(lowest, highest, size=len(judged))
+            grades[0] = max(grades[0], 0)  # trec_eval does not survive topics with negative grades alone
             qrels[qid] = dict(zip(judged.tolist(), grades.tolist(), strict=True))
     return run, qrels
 
 
-def direct(
-    run: dict[str, dict[str, float]], qrels: dict[str, dict[str, int]], rel: int
-) -> dict[str, dict[str, float]]:
+def direct(run: dict[str, dict[str, float]], qrels: dict[str, dict[str, int]], rel: int) -> dict[str, dict[str, float]]:
     return pytrec_eval.RelevanceEvaluator(qrels, set(NAMES.values()), relevance_level=rel).evaluate(run)
 
 
@@ -84,6 +83,19 @@ def test_the_cases_contain_what_they_claim_to():
     assert sum(min(g.values()) < 0 for _, qrels in cases for g in qrels.values()) > 100
     assert sum(max(g.values()) < 1 for _, qrels in cases for g in qrels.values()) > 20
     assert sum(not set(run[q]) <= set(qrels[q]) for run, qrels in cases for q in run if q in qrels) > 500
+
+
+@pytest.mark.parametrize("grades", [(-1, -1), (-2, -2), (-2, -1)])
+def test_topics_with_negative_grades_alone_count_as_zero(grades):
+    """Here trec_eval's own code reads memory it never reserved and may crash; by its rules the value is zero."""
+    run = {"1": {"a": 3.0, "b": 2.0, "c": 1.0}, "2": {"a": 1.0}}
+    qrels = {"1": dict(zip("ab", grades, strict=True)), "2": {"a": 1}}
+    for _ in range(50):
+        ours = evaluate(run, qrels, [*NAMES, "NumRet"])
+        assert {name: ours.per_topic[name]["1"] for name in NAMES} == dict.fromkeys(NAMES, 0.0)
+        assert ours.per_topic["AP"]["2"] == 1.0
+        assert ours.per_topic["NumRet"]["1"] == 3
+        assert ours.irrelevant_topics == ("1",)
 
 
 def test_the_mean_adds_as_trec_eval_adds():

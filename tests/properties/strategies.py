@@ -77,7 +77,7 @@ SD = {
     "first_stage": st.sampled_from(["sd", "bm25"]),
     "lambda_first": weights(),
     "lambda_feedback": weights(),
-    "precision": st.one_of(st.just(0.0), st.just(0.8), st.floats(0.01, 5.0)),
+    "precision": st.one_of(st.just(1e-6), st.just(0.8), st.floats(0.01, 5.0)),
     "iterations": st.sampled_from([1, 1, 2, 4]),
     "posterior": st.sampled_from(["approximate", "exact"]),
     "prior": weights(),

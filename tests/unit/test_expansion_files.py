@@ -315,9 +315,7 @@ def test_diff_reports_an_edited_weight_and_nothing_else():
     assert (d.unchanged, d.only_a, d.only_b) == (2, (), ())
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "alike"), [({}, {}, 1.0), ({}, {"x": 1.0}, 0.0), ({"y": 1.0}, {"x": 1.0}, 0.0)]
-)
+@pytest.mark.parametrize(("a", "b", "alike"), [({}, {}, 1.0), ({}, {"x": 1.0}, 0.0), ({"y": 1.0}, {"x": 1.0}, 0.0)])
 def test_diff_of_empty_and_disjoint_queries(a, b, alike):
     d = diff_topic(ExpandedQuery("1", a), ExpandedQuery("1", b))
     assert (d.cosine, d.jaccard) == (alike, alike)

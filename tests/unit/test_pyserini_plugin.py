@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import json
 import os
 import re
@@ -66,34 +65,33 @@ def searcher(index):
 def lucene_searcher(index, monkeypatch):
     """Pyserini's own LuceneSearcher, from its own file.
 
-    ``pyserini.search`` imports torch for its other searchers, so the packages around the file are stood in for.
+    ``pyserini.search`` imports torch for its other searchers, and Pyserini 2 downloads its list of prebuilt
+    indexes when imported: these are stood in for.
     """
     start_jvm()
     import pyserini
     from pyserini.pyclass import autoclass
 
-    if importlib.util.find_spec("torch") is not None:
-        from pyserini.search.lucene import LuceneSearcher
-
-        return LuceneSearcher(str(index))
-    folder = Path(pyserini.__file__).parent / "search"
+    folder, before = Path(pyserini.__file__).parent / "search", set(sys.modules)
     for name, place in (("pyserini.search", folder), ("pyserini.search.lucene", folder / "lucene")):
         module = types.ModuleType(name)
         module.__path__ = [str(place)]
         monkeypatch.setitem(sys.modules, name, module)
+    prebuilt = types.ModuleType("pyserini.prebuilt_index_info")
+    prebuilt.__getattr__ = lambda name: {}
+    monkeypatch.setitem(sys.modules, prebuilt.__name__, prebuilt)
     module.JQuery = autoclass("org.apache.lucene.search.Query")
     module.JScoredDoc = autoclass("io.anserini.search.ScoredDoc")
     module.JQueryGenerator = autoclass("io.anserini.search.query.QueryGenerator")
-    before = set(sys.modules)
     try:
         own = importlib.import_module("pyserini.search.lucene._searcher")
+        yield own.LuceneSearcher(str(index))
     except ImportError as error:
         pytest.skip(f"Pyserini's searcher cannot be imported here: {error}")
     finally:
         for name in set(sys.modules) - before:
-            if name.startswith("pyserini.search"):
-                monkeypatch.setitem(sys.modules, name, sys.modules[name])
-    return own.LuceneSearcher(str(index))
+            if name.startswith("pyserini."):
+                del sys.modules[name]
 
 
 def expected_rerank(index, hits, model="sd3", query=QUERY, **arguments) -> dict[str, float]:
@@ -102,7 +100,7 @@ def expected_rerank(index, hits, model="sd3", query=QUERY, **arguments) -> dict[
     return dict(rerank(index, run, [Topic("q", query)], model, **arguments)["q"])
 
 
-# -- hits in, hits out -----------------------------------------------------------------------------------------
+# -- hits in, hits out ---------------------------------------------------------------------------------------
 
 
 def test_anserinis_hits_come_back_rescored(searcher, index):
@@ -190,14 +188,12 @@ def test_judged_feedback(searcher, index):
     assert {hit.docid: hit.score for hit in found} == wanted
 
 
-# -- searching -------------------------------------------------------------------------------------------------
+# -- searching -----------------------------------------------------------------------------------------------
 
 
 def test_search_is_the_packages_own(searcher, index):
     hits = Reranker(searcher, "sd3").search(QUERY, k=7)
-    assert [(hit.docid, hit.score) for hit in hits] == list(
-        search(index, [Topic("", QUERY)], "sd3", hits=7)[""]
-    )
+    assert [(hit.docid, hit.score) for hit in hits] == list(search(index, [Topic("", QUERY)], "sd3", hits=7)[""])
     theirs = {hit.docid: hit.lucene_docid for hit in searcher.search(QUERY, 30)}
     assert hits[0].lucene_docid == theirs[hits[0].docid]
     assert json.loads(hits[0].lucene_document.get("raw"))["id"] == hits[0].docid
@@ -238,7 +234,7 @@ def test_a_query_without_a_known_word(searcher, index):
     assert reranker.rerank(QUERY, []) == []
 
 
-# -- how queries are analysed ----------------------------------------------------------------------------------
+# -- how queries are analysed --------------------------------------------------------------------------------
 
 
 def test_the_searchers_analyzer_is_used_where_the_index_says_nothing(index, tmp_path):
@@ -261,7 +257,7 @@ def test_the_indexs_own_notes_come_first(index):
     assert len(Reranker(searcher, "ql").search("running", 30)) == 10
 
 
-# -- bad input -------------------------------------------------------------------------------------------------
+# -- bad input -----------------------------------------------------------------------------------------------
 
 
 def test_documents_that_are_not_in_the_index(index):
@@ -306,7 +302,7 @@ def test_what_is_refused(searcher, index):
         reranker.search(query)
 
 
-# -- who starts Java -------------------------------------------------------------------------------------------
+# -- who starts Java -----------------------------------------------------------------------------------------
 
 
 def java_with_vector_module() -> Path | None:
