@@ -32,6 +32,8 @@ class Report:
 
     empty_topics: list[str] = field(default_factory=list)  # no known word: no documents
     pruned: list[float] = field(default_factory=list)  # share of the weights given up, per query
+    timeless: list[str] = field(default_factory=list)  # no time, so no recency
+    time_weights: list[float] = field(default_factory=list)  # of the time prior, per query
     dropped: int = 0  # documents of the given run that are not in the index
 
 
@@ -64,7 +66,7 @@ def search(
     engine = Engine(snapshot, threads=threads)
     queries = [Query.from_topic(snapshot, topic) for topic in topics]
     if plans is not None:
-        ranker = Replay(plans=plans, base=ranker)
+        ranker = replaying(ranker, plans)
     results = engine.rank(ranker, queries, hits=hits, judged=_judgments(snapshot, judged), prune=prune)
     return _collect(snapshot, results, len(queries), ranker.name, on_result, report)
 
@@ -95,7 +97,7 @@ def rerank(
     engine = Engine(snapshot, threads=threads)
     queries = [Query.from_topic(snapshot, topic) for topic in chosen]
     if plans is not None:
-        ranker = Replay(plans=plans, base=ranker)
+        ranker = replaying(ranker, plans)
     depth = hits if hits is not None else max((len(c) for c in candidates.values()), default=0)
     results = engine.rank(
         ranker, queries, hits=depth, candidates=candidates, judged=_judgments(snapshot, judged), prune=prune
@@ -110,6 +112,14 @@ def as_snapshot(index: Index) -> Snapshot:
 def check_hits(hits: int) -> None:
     if hits < 1:
         raise ParameterError(f"hits must be at least 1; got {hits}")
+
+
+def replaying(ranker: Ranker, plans: Mapping[str, Plan]) -> Ranker:
+    """The model with plans given instead of estimated; a model wrapped in time stays wrapped."""
+    inner = getattr(ranker, "ranker", None)
+    if isinstance(inner, Ranker):
+        return ranker.with_(ranker=Replay(plans=plans, base=inner))
+    return Replay(plans=plans, base=ranker)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +149,10 @@ def _collect(snapshot: Snapshot, results, total: int, tag: str, on_result, repor
         if report is not None:
             if result.query.is_empty:
                 report.empty_topics.append(result.query.qid)
+            if "time" in result.notes:
+                report.time_weights.append(result.notes["time"]["weight"])
+                if "recency" in result.notes["time"]:
+                    report.timeless.append(result.query.qid)
             if "pruned" in result.notes:
                 report.pruned.append(result.notes["pruned"])
         if on_result is not None:

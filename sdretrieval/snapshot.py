@@ -199,7 +199,7 @@ class Snapshot:
             "term_text": terms._data, "term_text_ptr": terms._ptr,
             "docid_text": names._data, "docid_text_ptr": names._ptr, "docid_order": names._order,
         }  # fmt: skip
-        return cls(arrays, analyzer=analyzer, name=name)  # type: ignore[arg-type]
+        return cls(arrays, analyzer=analyzer, name=name)
 
 
 def _csr(data: np.ndarray, indices: np.ndarray, ptr: np.ndarray, shape: tuple[int, int]) -> csr_matrix:

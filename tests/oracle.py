@@ -301,9 +301,7 @@ def _mixed(values: np.ndarray, f: np.ndarray, s: dict[str, Any]) -> np.ndarray:
     return (1 - share) * normalised(strongest(values, s["fb_terms"])) + share * normalised(f)
 
 
-def anserini_rm3(
-    c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=(), unknown: int = 0
-) -> Answer:
+def anserini_rm3(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=(), unknown: int = 0) -> Answer:
     """Anserini's Rm3Reranker: documents cut to fb_terms, L1-normalised, weighted by the raw score, cut, mixed.
 
     Anserini calculates in single precision; this does not, so it is right to about 1e-6.

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import time
 
-from sdretrieval.cli import options
+from sdretrieval.cli import options, time_options
 from sdretrieval.cli.search import Expansions, add_output_arguments, write
 
 EXAMPLE = """\
-example:
+examples:
   sdretrieval rerank --index indexes/mine --run runs/bm25.txt --topics topics.tsv --output runs/sd3.txt
+  sdretrieval rerank --index indexes/mine --run runs/bm25.txt --topics topics.tsv --topic-times times.tsv \
+      --time-prior recency --output runs/recent.txt
 """
 
 
@@ -26,6 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     options.add_topic_arguments(parser)
     options.add_model_arguments(parser)
+    time_options.add_time_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -33,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     from sdretrieval.trec import read_run
 
     began = time.perf_counter()
-    ranker, topics = options.ranker_from(args), options.topics_from(args)
+    ranker, topics = time_options.time_from(args, options.ranker_from(args)), options.topics_from(args)
     snapshot = as_snapshot(args.index)
     report = Report()
     given = read_run(args.run_file)
@@ -42,6 +45,15 @@ def run(args: argparse.Namespace) -> int:
             snapshot, given, topics, ranker, hits=args.hits, threads=args.threads, missing=args.missing,
             judged=options.judged_from(args, topics), prune=args.prune, plans=expansions.plans,
             on_result=expansions.keep, report=report,
+        )  # fmt: skip
+    time_options.say_time(ranker, report, snapshot)
+    if args.leak_check:
+        time_options.say_leaks(
+            found, ranker, topics, snapshot,
+            lambda other: rerank(
+                snapshot, given, topics, other, hits=args.hits, threads=args.threads, missing=args.missing,
+                judged=options.judged_from(args, topics), prune=args.prune, plans=expansions.plans,
+            ),
         )  # fmt: skip
     write(args, "rerank", found, ranker, snapshot, report, began, {"topics": args.topics, "run": args.run_file})
     return 0

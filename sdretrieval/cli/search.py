@@ -6,13 +6,15 @@ import argparse
 import sys
 import time
 
-from sdretrieval.cli import options
+from sdretrieval.cli import options, time_options
 
 EXAMPLE = """\
 examples:
   sdretrieval search --index indexes/mine --topics topics.tsv --output runs/sd3.txt
   sdretrieval search --index indexes/mine --topics topics.tsv --model rm3 --profile anserini --output runs/rm3.txt
   sdretrieval search --index indexes/mine --topics topics.tsv --model sd --set fb_docs=50 --output runs/sd.txt
+  sdretrieval search --index indexes/mine --topics topics.tsv --topic-times times.tsv --time-prior recency \
+      --as-of query-time --output runs/recent.txt
 """
 
 
@@ -23,6 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hits", type=options.positive, default=1000, metavar="N", help="default: %(default)s")
     options.add_topic_arguments(parser)
     options.add_model_arguments(parser)
+    time_options.add_time_arguments(parser)
 
 
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,13 +44,22 @@ def run(args: argparse.Namespace) -> int:
     from sdretrieval.retrieval import Report, as_snapshot, search
 
     began = time.perf_counter()
-    ranker, topics = options.ranker_from(args), options.topics_from(args)
+    ranker, topics = time_options.time_from(args, options.ranker_from(args)), options.topics_from(args)
     snapshot = as_snapshot(args.index)
     report = Report()
     with Expansions(args, snapshot, ranker) as expansions:
         found = search(
             snapshot, topics, ranker, hits=args.hits, threads=args.threads, judged=options.judged_from(args, topics),
             prune=args.prune, plans=expansions.plans, on_result=expansions.keep, report=report,
+        )  # fmt: skip
+    time_options.say_time(ranker, report, snapshot)
+    if args.leak_check:
+        time_options.say_leaks(
+            found, ranker, topics, snapshot,
+            lambda other: search(
+                snapshot, topics, other, hits=args.hits, threads=args.threads,
+                judged=options.judged_from(args, topics), prune=args.prune, plans=expansions.plans,
+            ),
         )  # fmt: skip
     write(args, "search", found, ranker, snapshot, report, began, {"topics": args.topics})
     return 0

@@ -11,6 +11,7 @@ pipeline that has both must start Java with both on board: see :func:`share_java
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -84,14 +85,19 @@ class _OverIndex(pt.Transformer):
         """How ``pt.schematic`` draws it. Without a ``help_url`` PyTerrier would look for one on its web site."""
         return {"label": self.ranker.name, "help_url": None}
 
+    __hash__ = object.__hash__  # PyTerrier's is that of repr(), which changes while a grid sets parameters
+
     def __getstate__(self) -> dict[str, Any]:
         """For other processes: they open the index themselves."""
         return {name: value for name, value in self.__dict__.items() if name not in ("snapshot", "_engine")}
 
     def __repr__(self) -> str:
         index = self.index if isinstance(self.index, Snapshot) else os.fspath(self.index)
-        settings = [f"{name}={value!r}" for name, value in self.settings.items()]
-        return f"{type(self).__name__}({', '.join([repr(index), repr(self.model), *settings])})"
+        own = {p.name: p.default for p in inspect.signature(type(self).__init__).parameters.values()}
+        keywords = {name: getattr(self, name) for name in own if name not in ("self", "index", "model", "settings")}
+        changed = {name: value for name, value in keywords.items() if value != own[name]} | self.settings
+        words = [repr(index), repr(self.model), *(f"{name}={value!r}" for name, value in changed.items())]
+        return f"{type(self).__name__}({', '.join(words)})"
 
     def _queries(self, frame: pd.DataFrame) -> list[Query]:
         """One query a row, numbered by place: ``query_toks`` where there are any, else the text analysed."""

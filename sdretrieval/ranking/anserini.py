@@ -55,7 +55,7 @@ def first_plan(model: RM3, query: Query) -> Plan:
 
 
 def expand(model: RM3, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
-    scores = np.ones(len(feedback)) if feedback.judged else feedback.scores
+    scores = feedback.emphasised(np.ones(len(feedback)) if feedback.judged else feedback.scores)
     estimated = _relevance_model(feedback, scores, model.fb_terms, _usable(statistics))
     mixed = _interpolated(_query_vector(query), estimated, model.original_query_weight)
     weights = scores / scores.sum() if scores.sum() > 0 else uniform(len(scores))

@@ -100,10 +100,10 @@ def register(model: type[Ranker]) -> type[Ranker]:
 
 def rankers() -> Mapping[str, type[Ranker]]:
     """Every known model by name: the built-in ones and those of installed packages (``sdretrieval.rankers``)."""
-    import sdretrieval.ranking.models  # noqa: F401 - registers the built-in ones
+    from sdretrieval.ranking.models import BUILT_IN
 
     _load_entry_points()
-    return _registry
+    return {model.name: model for model in BUILT_IN} | _registry
 
 
 def _load_entry_points() -> None:

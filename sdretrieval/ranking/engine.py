@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
@@ -71,9 +72,25 @@ class Engine:
         self.statistics = statistics or snapshot.statistics
         self.threads = max(1, threads)
         self._lengths = np.asarray(snapshot.doc_lengths, dtype=np.float64)
+        self.allowed: np.ndarray | None = None  # which documents may be ranked; None for all
+        self._forget()
+
+    def _forget(self) -> None:
         # Per weighting: the factors B_D of every document, and the static score of general English.
         self._doc_factors = lru_cache(maxsize=8)(self._compute_doc_factors)
         self._background = lru_cache(maxsize=8)(self._compute_background)
+
+    def view(self, statistics: Statistics, allowed: np.ndarray | None = None) -> Engine:
+        """The same snapshot with other statistics, and with only the documents marked in ``allowed``."""
+        other = copy(self)
+        other.statistics, other.allowed, other.threads = statistics, allowed, 1
+        other._forget()
+        return other
+
+    def _met(self, marks: np.ndarray) -> np.ndarray:
+        """Numbers of the documents that a plan met and that may be ranked."""
+        docs = np.flatnonzero(marks)
+        return docs if self.allowed is None else docs[self.allowed[docs]]
 
     # -- the two passes ------------------------------------------------------------------------------------------
     def rank(
@@ -93,6 +110,11 @@ class Engine:
         ``judged``: known relevant and non-relevant documents by query id. ``prune``: keep only so many words of the
         final plan. ``adjust(result, docs, scores)`` may change the final scores, as a time prior does.
         """
+        if hasattr(ranker, "rank_with"):  # a model that brings its own statistics for each query, as time does
+            yield from ranker.rank_with(
+                self, queries, hits=hits, candidates=candidates, judged=judged, prune=prune
+            )
+            return
         judged = judged or {}
         size = max(1, min(BATCH, SCORES_IN_MEMORY // max(self.snapshot.n_docs, 1)))
         for batch in _batches(queries, size):
@@ -186,7 +208,7 @@ class Engine:
         kernels.score_by_terms(
             s.term_ptr, s.term_docs, s.term_counts, model.terms, model.weights, A, B, weighting.kind, scores, touched
         )
-        docs = np.flatnonzero(touched)
+        docs = self._met(touched)
         return docs, self._complete(plan, docs, scores[docs])
 
     def score_docs(self, plan: Plan, docs: np.ndarray) -> np.ndarray:
@@ -231,7 +253,7 @@ class Engine:
             scores = self._walk_together(weighting, [plan.model for plan in group])
             for column, plan in enumerate(group):
                 of_plan = np.ascontiguousarray(scores[:, column])
-                docs = np.flatnonzero(of_plan)
+                docs = self._met(of_plan)
                 scored[id(plan)] = docs, self._complete(plan, docs, of_plan[docs])
         return scored
 

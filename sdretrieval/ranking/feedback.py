@@ -101,9 +101,18 @@ class Feedback:
     rows: Rows
     judged: bool = False
     nonrelevant: Rows | None = None
+    emphasis: np.ndarray | None = None  # factors on the weights that a model gives its documents, as by their time
 
     def __len__(self) -> int:
         return len(self.docs)
+
+    def emphasised(self, weights: np.ndarray) -> np.ndarray:
+        """A model's weights times the emphasis, summing to one again."""
+        if self.emphasis is None:
+            return weights
+        changed = weights * self.emphasis
+        total = changed.sum()
+        return changed / total if total > 0 else weights
 
 
 def softmax(exponents: np.ndarray) -> np.ndarray:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
-from numbers import Real
 from typing import Any
+
+import numpy as np
 
 from sdretrieval.errors import ParameterError
 
@@ -79,7 +80,7 @@ def check(model: Any) -> None:
             continue
         if isinstance(f.default, bool):
             continue
-        if isinstance(value, bool) or not isinstance(value, Real):
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
             raise ParameterError(f"{model.name}: {name} must be a number; got {value!r}")
         if isinstance(f.default, int) and math.isfinite(value):
             if int(value) != value:

@@ -67,7 +67,7 @@ class RelevanceModel(Ranker):
         return softmax(log_likelihood)
 
     def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
-        weights = self.document_weights(query, feedback, statistics)
+        weights = feedback.emphasised(self.document_weights(query, feedback, statistics))
         smoothing = smoother(self.smoothing, self.lambda_model, self.mu)
         model = relevance_model(feedback, weights, smoothing, statistics)  # (5.4)
         return Expansion(Plan(model, self.final_weighting, with_constant=True), weights)
@@ -109,7 +109,7 @@ class RM3(RelevanceModel):
     def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
         if self.mode == "anserini":
             return anserini.expand(self, query, feedback, statistics)
-        weights = self.document_weights(query, feedback, statistics)
+        weights = feedback.emphasised(self.document_weights(query, feedback, statistics))
         smoothing = smoother(self.smoothing, self.lambda_model, self.mu)
         model = relevance_model(feedback, weights, smoothing, statistics)
         cut = model.folded(statistics.p).strongest(self.fb_terms).normalised()

@@ -41,7 +41,7 @@ class TfIdfRocchio(Ranker):
 
     def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
         weighting = TfIdf(self.k1, self.b)
-        weights = uniform(len(feedback))
+        weights = feedback.emphasised(uniform(len(feedback)))
         rows = feedback.rows
         per_row = np.repeat(np.arange(len(rows)), np.diff(rows.ptr))
         B = weighting.doc_factors(statistics, rows.lengths)[per_row]

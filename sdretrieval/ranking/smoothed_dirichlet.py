@@ -115,7 +115,7 @@ class SmoothedDirichlet(Ranker):
     def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
         S = self.precision * query.length
         nonrelevant = self._nonrelevant(feedback, statistics)
-        weights = self._first_e_step(query, feedback, nonrelevant, statistics, S)
+        weights = feedback.emphasised(self._first_e_step(query, feedback, nonrelevant, statistics, S))
         relevant = SDClass.fit(feedback.rows, weights, self._smoothing_feedback, statistics)  # (5.13)
         bounds: list[float] = []
         converged = feedback.judged or self.iterations == 1
@@ -124,7 +124,7 @@ class SmoothedDirichlet(Ranker):
             ratios = self._log_ratios(feedback, relevant, nonrelevant, statistics, S)
             bounds.append(self._bound(ratios))
             for _ in range(limit - 1):
-                weights = self._posterior(ratios)
+                weights = feedback.emphasised(self._posterior(ratios))
                 relevant = SDClass.fit(feedback.rows, weights, self._smoothing_feedback, statistics)
                 ratios = self._log_ratios(feedback, relevant, nonrelevant, statistics, S)
                 bounds.append(self._bound(ratios))

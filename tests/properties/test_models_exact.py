@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import oracle
 import pytest
@@ -35,7 +37,15 @@ def examples(n: int):
 
 
 def one(
-    snapshot: Snapshot, model: str, values: dict, words: list[str], *, judged=None, candidates=None, threads=1, **options
+    snapshot: Snapshot,
+    model: str,
+    values: dict,
+    words: list[str],
+    *,
+    judged=None,
+    candidates=None,
+    threads=1,
+    prune=None,
 ) -> Result:
     query = Query.from_words(snapshot, words, qid="q")
     [result] = Engine(snapshot, threads=threads).rank(
@@ -44,7 +54,7 @@ def one(
         hits=ALL,
         judged=None if judged is None else {"q": judged},
         candidates=None if candidates is None else {"q": np.array(candidates, dtype=np.int64)},
-        **options,
+        prune=prune,
     )
     return result
 
@@ -71,7 +81,7 @@ def assert_same_ranking(result: Result, answer: oracle.Answer, corpus: oracle.Co
 def assert_order(docs: list[int], scores: np.ndarray, corpus: oracle.Corpus, exact: float = EXACT) -> None:
     scale = np.abs(scores).max(initial=0.0)
     rounding = 1e-13 + max(exact, np.finfo(np.float32).eps) * scale  # trec_eval compares in single precision
-    for before, after in zip(docs, docs[1:], strict=False):
+    for before, after in pairwise(docs):
         assert scores[before] >= scores[after] - rounding
         if scores[before] == scores[after] and (corpus.counts[before] == corpus.counts[after]).all():
             assert corpus.docids[before] > corpus.docids[after]  # twins: docid down

@@ -213,6 +213,14 @@ def test_parameters_can_be_tuned(index):
         ["map"],
     )
     assert len(scan) == 4
+    grid = {reranker: {"fb_docs": [1, 10]}}
+    pipeline = SDRetriever(index, "bm25", num_results=10) >> reranker
+    best = pt.GridSearch(pipeline, grid, TOPICS[:2], QRELS, "map", verbose=False)
+    assert best is pipeline and reranker.get_parameter("fb_docs") in (1, 10)
+    assert grid[reranker] == {"fb_docs": [1, 10]}  # found again, though its parameters have changed
+    folds = [TOPICS[:1], TOPICS[1:2]]
+    results, settings = pt.KFoldGridSearch(pipeline, grid, folds, QRELS, "map", verbose=False)
+    assert set(results["qid"]) == {"q1", "q2"} and len(settings) == 2
     reranker.set_parameter("fb_docs", 1)
     reranker.set_parameter("original_query_weight", 0.25)
     wanted = make_ranker("rm3", {"fb_terms": 5, "fb_docs": 1, "original_query_weight": 0.25})
@@ -254,7 +262,7 @@ def test_inspection_needs_no_index():
     assert attributes["num_results"] == 7 and attributes["settings"] == {"mu": 500.0}
     changed = pt.inspect.transformer_apply_attributes(retriever, num_results=3)
     assert (changed.num_results, changed.settings, changed.index) == (3, {"mu": 500.0}, "nowhere")
-    assert repr(retriever) == "SDRetriever('nowhere', 'ql', mu=500.0)"
+    assert repr(retriever) == "SDRetriever('nowhere', 'ql', num_results=7, mu=500.0)"
 
 
 @pytest.mark.parametrize("make", [SDRetriever, SDReranker])

@@ -9,8 +9,9 @@ import java.nio.file.StandardOpenOption;
 import java.util.Arrays;
 import java.util.Set;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonToken;
 import org.apache.lucene.document.Document;
 import org.apache.lucene.index.BinaryDocValues;
 import org.apache.lucene.index.DirectoryReader;
@@ -158,7 +159,7 @@ public final class SnapshotExporter {
 
   /** The date as text, for Python to parse: a stored field of that name, else a member of the stored raw JSON. */
   private static void exportDates(IndexReader reader, String field, Path out, int[] renumbered) throws IOException {
-    ObjectMapper json = new ObjectMapper();
+    JsonFactory json = new JsonFactory();
     StoredFields stored = reader.storedFields();
     Set<String> wanted = Set.of(field, "raw");
     try (Output text = new Output(out, "date_text"); Output end = new Output(out, "date_text_ptr")) {
@@ -170,12 +171,7 @@ public final class SnapshotExporter {
         String value = document.get(field);
         String raw = value == null ? document.get("raw") : null;
         if (raw != null && raw.startsWith("{")) {
-          try {
-            JsonNode node = json.readTree(raw).get(field);
-            value = node == null || node.isNull() ? null : node.asText();
-          } catch (IOException notJson) {
-            value = null;
-          }
+          value = member(json, raw, field);
         }
         byte[] utf8 = value == null ? new byte[0] : value.getBytes(StandardCharsets.UTF_8);
         text.putBytes(utf8, 0, utf8.length);
@@ -183,6 +179,22 @@ public final class SnapshotExporter {
         end.putLong(bytes);
       }
     }
+  }
+
+  /** The text of one member of a JSON object, without building the object; null where there is none. */
+  private static String member(JsonFactory json, String raw, String field) {
+    try (JsonParser parser = json.createParser(raw)) {
+      parser.nextToken();
+      while (parser.nextToken() == JsonToken.FIELD_NAME) {
+        boolean wanted = field.equals(parser.getCurrentName());
+        JsonToken value = parser.nextToken();
+        if (wanted) return value.isScalarValue() && value != JsonToken.VALUE_NULL ? parser.getText() : null;
+        parser.skipChildren();
+      }
+    } catch (IOException notJson) {
+      return null;
+    }
+    return null;
   }
 
   /** A little-endian binary file, written through one buffer. */

@@ -1,0 +1,92 @@
+"""Building the snapshot against Anserini's indexing of the same corpus, in one run.
+
+Must hold: snapshot time <= 0.15 x Anserini's indexing time; postings leave the JVM at >= 10 million a second; peak
+memory of the build < 2 x the snapshot's size. Each step runs in a process of its own, so that memory is its own.
+
+    python -m benchmarks.snapshot
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.corpus import Corpus
+
+INDEX = """
+import json, sys
+from sdretrieval.corpus import Reader
+from sdretrieval.lucene.indexing import build_index
+summary = build_index(Reader(date="date").read([sys.argv[1]]), sys.argv[2], store_docvectors=True)
+print(json.dumps({"seconds": summary.seconds_indexing}))  # Anserini's part alone
+"""
+
+SNAPSHOT = """
+import json, resource, sys, threading, time
+from pathlib import Path
+import sdretrieval.snapshot as s
+from sdretrieval.lucene import export, jvm
+from sdretrieval.kernels import transpose  # compiled code is loaded from its cache
+
+jvm.start_jvm()
+
+def private():  # memory of the process's own: mapped files can be dropped at any time
+    text = Path("/proc/self/smaps_rollup").read_text()
+    return sum(int(line.split()[1]) for line in text.splitlines() if line.startswith(("Private_Dirty", "Anonymous:"))
+               and "Anon" in line) * 1024
+
+before, peak, done = private(), [0], []
+def watch():
+    while not done:
+        peak[0] = max(peak[0], private())
+        time.sleep(0.01)
+threading.Thread(target=watch, daemon=True).start()
+spent = {}
+real = s.export_index
+def timed(*a, **k):
+    began = time.perf_counter(); real(*a, **k); spent["export"] = time.perf_counter() - began
+s.export_index = timed
+began = time.perf_counter()
+snapshot = s.open_snapshot(sys.argv[1])
+seconds = time.perf_counter() - began
+done.append(1)
+folder = next(p for p in s.snapshot_folder(sys.argv[1]).iterdir())
+size = sum(f.stat().st_size for f in folder.iterdir())
+began = time.perf_counter()
+s.open_snapshot(sys.argv[1])
+print(json.dumps({"seconds": seconds, "export": spent["export"], "postings": snapshot.n_postings,
+                  "documents": snapshot.n_docs, "terms": snapshot.n_terms, "size": size,
+                  "memory": peak[0] - before, "open": time.perf_counter() - began}))
+"""
+
+
+def run(code: str, *arguments: object) -> dict:
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return json.loads(out.splitlines()[-1])
+
+
+def main() -> None:
+    corpus = Corpus()
+    with tempfile.TemporaryDirectory(dir=corpus.documents.parent) as folder:
+        index = Path(folder) / "index"
+        indexed = run(INDEX, corpus.documents, index)["seconds"]
+        run(SNAPSHOT, index)  # compiles what is not compiled yet
+        shutil.rmtree(index.with_name("index.snapshot"))
+        s = run(SNAPSHOT, index)
+    print(f"{s['documents']:,} documents, {s['terms']:,} terms, {s['postings']:,} postings")
+    print(f"Anserini indexes in {indexed:.2f} s; the snapshot takes {s['seconds']:.2f} s")
+    print(f"  ratio {s['seconds'] / indexed:.3f}  (limit 0.15)")
+    rate = s["postings"] / s["export"] / 1e6
+    print(f"  export {s['export']:.2f} s: {rate:.1f} million postings a second, vocabulary and docids included (limit 10)")
+    print(f"  peak memory {s['memory'] / 1e6:.0f} MB for a snapshot of {s['size'] / 1e6:.0f} MB: "
+          f"{s['memory'] / s['size']:.2f} x (limit 2)")  # fmt: skip
+    print(f"  opening it takes {1e3 * s['open']:.1f} ms")
+
+
+if __name__ == "__main__":
+    main()

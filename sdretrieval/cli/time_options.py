@@ -1,0 +1,180 @@
+"""Flags about time, shared by search and rerank: they turn any model into a time-aware one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from sdretrieval.errors import ParameterError
+
+if TYPE_CHECKING:
+    from sdretrieval.ranking.base import Ranker
+    from sdretrieval.records import Run, Topic
+    from sdretrieval.retrieval import Report
+    from sdretrieval.snapshot import Snapshot
+
+KERNELS = ("uniform", "triangular", "epanechnikov", "tricube", "gaussian", "exponential")
+# Flags that say something only beside another one.
+_NEEDS = {
+    "kernel": ("time_prior", "background", "feedback_time"),
+    "bandwidth": ("time_prior", "background", "feedback_time"),
+    "time_weight": ("time_prior",),
+    "time_evidence": ("time_prior",),
+    "time_docs": ("time_prior",),
+    "background_at": ("background",),
+    "feedback_time_weight": ("feedback_time",),
+}
+_OFF = {"time_prior": "none", "background": "global", "feedback_time": "none"}
+
+
+def add_time_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("time", "docs/TIME.md explains them; without any, time plays no part")
+    group.add_argument(
+        "--time-prior", choices=("none", "recency", "density"), default="none",
+        help="recency: fades backwards from the query's time; density: where the first documents crowd in time",
+    )  # fmt: skip
+    group.add_argument("--kernel", choices=KERNELS, help="of whatever is asked for (default: its own)")
+    group.add_argument(
+        "--bandwidth", metavar="VALUE|auto",
+        help="of the kernel: days, or with a unit (12h, 7d, 2w); cv for a cross-validated density (default: auto)",
+    )  # fmt: skip
+    group.add_argument(
+        "--time-weight", metavar="VALUE|auto",
+        help="of the prior, in spreads of the best scores (default: auto, down to 0 where time tells nothing)",
+    )  # fmt: skip
+    group.add_argument(
+        "--time-evidence", choices=("score", "posterior", "rank", "uniform"),
+        help="weights of the first documents as evidence of when relevance lies (default: score)",
+    )  # fmt: skip
+    group.add_argument("--time-docs", metavar="N", type=_positive, help="how many first documents (default: 50)")
+    group.add_argument(
+        "--background", choices=("global", "local", "penalised"), default="global",
+        help="general English, or a local model of it, in smoothing (default: global)",
+    )  # fmt: skip
+    group.add_argument(
+        "--background-at", choices=("query", "document"), help="whose time the background is of (default: query)"
+    )
+    group.add_argument(
+        "--feedback-time", choices=("none", "query", "mode"), default="none",
+        help="weigh feedback documents by how near they are in time to the query, or to the densest time",
+    )  # fmt: skip
+    group.add_argument("--feedback-time-weight", metavar="VALUE", help="exponent of that weight (default: 1)")
+    group.add_argument(
+        "--as-of", choices=("query-time", "query-time-inclusive"),
+        help="rank and count only documents before the query's time (inclusive: or at it)",
+    )  # fmt: skip
+    group.add_argument(
+        "--leak-check", action="store_true", help="also say how much knowing the future would change the run"
+    )
+
+
+def time_from(args: argparse.Namespace, ranker: Ranker) -> Ranker:
+    """The model, wrapped where a flag about time was given."""
+    _check(args)
+    if not (_asked(args, "time_prior", "background", "feedback_time") or args.as_of or args.leak_check):
+        return ranker
+    from sdretrieval.temporal.background import Drifting
+    from sdretrieval.temporal.prior import make_prior
+    from sdretrieval.temporal.ranking import FeedbackTime, TimeAware
+
+    bandwidth = _bandwidth(args)
+    kernel = {} if args.kernel is None else {"kernel": args.kernel}
+    background = feedback = None
+    if args.background != "global":
+        fixed = None if isinstance(bandwidth, str) else bandwidth
+        background = Drifting(args.background, args.background_at or "query", bandwidth=fixed, **kernel)
+    if args.feedback_time != "none":
+        exponent = 1.0 if args.feedback_time_weight is None else _number("--feedback-time-weight", args.feedback_time_weight)
+        auto_or_fixed = "auto" if isinstance(bandwidth, str) else bandwidth
+        feedback = FeedbackTime(args.feedback_time, bandwidth=auto_or_fixed, weight=exponent, **kernel)
+    weight = None if args.time_weight in (None, "auto") else _number("--time-weight", args.time_weight)
+    return TimeAware(
+        ranker=ranker,
+        prior=make_prior(args.time_prior, kernel=args.kernel, bandwidth=bandwidth),
+        weight=weight,
+        evidence=args.time_evidence or "score",
+        time_docs=args.time_docs or 50,
+        background=background,
+        as_of=args.as_of is not None,
+        inclusive=args.as_of == "query-time-inclusive",
+        feedback=feedback,
+    )
+
+
+def say_time(ranker: Ranker, report: Report, snapshot: Snapshot) -> None:
+    """A line on what the prior did, and warnings where it could do nothing."""
+    prior = getattr(ranker, "prior", None)
+    if prior is None:
+        return
+    if not snapshot.is_dated:
+        print("no document of the index has a date: the time prior changed nothing", file=sys.stderr)
+    if report.timeless:
+        some = ", ".join(report.timeless[:10])
+        print(
+            f"no recency for topics without a time ({len(report.timeless)}): {some}; give them with --topic-times",
+            file=sys.stderr,
+        )
+    if report.time_weights:
+        mean = sum(report.time_weights) / len(report.time_weights)
+        off = sum(weight == 0 for weight in report.time_weights)
+        print(
+            f"time prior ({prior.name}): weight {mean:.2f} on average, none for {off} of {len(report.time_weights)} topics",
+            file=sys.stderr,
+        )
+
+
+def say_leaks(found: Run, ranker: Ranker, topics: list[Topic], snapshot: Snapshot, again) -> None:
+    """Rank once more, the other way about the future, and print how the two runs differ."""
+    from dataclasses import replace
+
+    from sdretrieval.temporal.as_of import leaks
+    from sdretrieval.temporal.ranking import TimeAware
+
+    assert isinstance(ranker, TimeAware)
+    other = again(replace(ranker, as_of=not ranker.as_of))
+    past, unrestricted = (found, other) if ranker.as_of else (other, found)
+    print(leaks(past, unrestricted, topics, snapshot, inclusive=ranker.inclusive), file=sys.stderr)
+
+
+def _asked(args: argparse.Namespace, *names: str) -> bool:
+    return any(getattr(args, name) != _OFF[name] for name in names)
+
+
+def _check(args: argparse.Namespace) -> None:
+    for name, needed in _NEEDS.items():
+        if getattr(args, name) is not None and not _asked(args, *needed):
+            flags = [f"--{other.replace('_', '-')}" for other in needed]
+            raise ParameterError(
+                f"--{name.replace('_', '-')} says nothing without {' or '.join(flags)}",
+                remedy=f"Add one, as in {flags[0]} {'recency' if needed[0] == 'time_prior' else 'query'}."
+                if needed[0] != "background"
+                else "Add --background local.",
+            )
+    if args.bandwidth == "cv" and args.time_prior != "density":
+        raise ParameterError("--bandwidth cv is for --time-prior density", remedy="Pass --bandwidth auto.")
+
+
+def _bandwidth(args: argparse.Namespace) -> float | str:
+    if args.bandwidth in (None, "auto", "cv"):
+        return args.bandwidth or "auto"
+    from sdretrieval.temporal.timeline import parse_duration
+
+    value = parse_duration(args.bandwidth)
+    if not value > 0:
+        raise ParameterError(f"--bandwidth must be positive, got {args.bandwidth}", remedy="As in 7d or 12h, or auto.")
+    return value
+
+
+def _number(flag: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        remedy = "Pass a number such as 0.5, or auto." if flag == "--time-weight" else "Pass a number such as 0.5."
+        raise ParameterError(f"{flag} takes a number; got {text!r}", remedy=remedy) from None
+
+
+def _positive(text: str) -> int:
+    from sdretrieval.cli.options import positive
+
+    return positive(text)

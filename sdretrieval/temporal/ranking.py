@@ -1,0 +1,399 @@
+"""Any ranking model, aware of time: one object that wraps a Ranker and is used in its place.
+
+>>> from sdretrieval.ranking.base import make_ranker
+>>> TimeAware(ranker=make_ranker("sd3"), prior=Recency()).name
+'sd3+recency'
+
+Everything is optional and composes: a document prior, a drifting background, as-of statistics, feedback weighted by
+time. ``search``, ``rerank`` and the engine take the wrapped model like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from math import isinf
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sdretrieval.errors import InputError, ParameterError
+from sdretrieval.ranking.base import Expansion, Plan, Ranker
+from sdretrieval.ranking.feedback import Feedback, softmax, uniform
+from sdretrieval.ranking.query import Query
+from sdretrieval.statistics import Statistics
+from sdretrieval.temporal.as_of import PastStatistics
+from sdretrieval.temporal.background import Drifting, DriftingBackground
+from sdretrieval.temporal.density import mode, silverman
+from sdretrieval.temporal.kernels import Floats
+from sdretrieval.temporal.prior import (
+    AUTO,
+    EVIDENCE,
+    SPREAD_DEPTH,
+    Density,
+    Ranked,
+    Ratio,
+    Recency,
+    TimePrior,
+    spread,
+    weight_of,
+)
+from sdretrieval.temporal.timeline import format_duration
+from sdretrieval.times import UNDATED
+
+if TYPE_CHECKING:
+    from sdretrieval.ranking.engine import Engine, Judgments, Result
+
+TEMPERATURE = 2.0  # of the evidence's weights: exp(score / (2 spreads)), so that fifty documents are worth about twenty
+CHUNK = 4  # queries of as-of retrieval whose statistics are held at a time, per thread
+
+
+@dataclass(frozen=True)
+class FeedbackTime:
+    """Feedback documents weighted by K_h of their distance in time, to the query's time or to the densest time.
+
+    ``near="query"`` is an online kernel backwards from the query; ``near="mode"`` a symmetric one around the mode of
+    the feedback documents' own density, for events that have passed. ``bandwidth`` in ms or "auto" (twice Silverman's
+    rule for the feedback documents). ``weight`` is the exponent of the kernel: 0 leaves the weights alone.
+    """
+
+    near: str = "query"
+    kernel: str = "exponential"
+    bandwidth: float | str = AUTO
+    weight: float = 1.0
+    floor: float = 0.05
+
+    def __post_init__(self) -> None:
+        if self.near not in ("query", "mode"):
+            raise ParameterError(f"feedback time must be query or mode, got {self.near!r}")
+        if not self.weight >= 0:
+            raise ParameterError(f"the weight of feedback time must be zero or positive, got {self.weight}")
+        Recency(self.kernel, self.bandwidth, self.floor)  # checks them
+
+    def emphasis(self, times: Floats, query_time: float | None) -> Floats | None:
+        """A factor for each feedback document, or None where time says nothing: no query time, one instant."""
+        dated = np.isfinite(times)
+        known = times[dated]
+        if len(known) == 0 or np.ptp(known) == 0 or (self.near == "query" and query_time is None):
+            return None
+        h = 2.0 * silverman(known) if isinstance(self.bandwidth, str) else self.bandwidth
+        if self.near == "query":
+            assert query_time is not None
+            ages = query_time - times
+        else:
+            ages = np.abs(times - mode(known, None, bandwidth_ms=h if not isinf(h) else np.ptp(known)))
+        factors = np.exp(Recency(self.kernel, h, self.floor)._log_kernel(np.where(dated, ages, 0.0), h))
+        factors[~dated] = factors[dated].mean()  # undated: as the others on average
+        return factors**self.weight
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeAware(Ranker):
+    """A model with time in it.
+
+    prior       :class:`~sdretrieval.temporal.prior.Recency`, ``Density`` or None
+    weight      w of the prior; None for what the evidence is worth
+    evidence    how the first documents weigh as evidence of when relevance lies: by ``score``, by the feedback
+                model's own ``posterior`` (query likelihood's for rm, SD's for sd), ``rank`` (1/rank) or ``uniform``.
+                Judged feedback documents weigh alike, and are the evidence where there are any
+    time_docs   how many first documents are the evidence
+    background  :class:`~sdretrieval.temporal.background.Drifting` or None
+    as_of       rank and count only documents before the query's time
+    inclusive   … or at it
+    feedback    :class:`FeedbackTime` or None
+    """
+
+    ranker: Ranker
+    prior: TimePrior | None = None
+    weight: float | None = None
+    evidence: str = "score"
+    time_docs: int = 50
+    background: Drifting | None = None
+    as_of: bool = False
+    inclusive: bool = False
+    feedback: FeedbackTime | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.ranker, TimeAware):
+            raise ParameterError("the model is aware of time already", remedy="Wrap the plain model.")
+        if self.evidence not in EVIDENCE:
+            raise ParameterError(
+                f"no evidence {self.evidence!r}", remedy=f"One of: {', '.join(EVIDENCE)}."
+            )
+        if self.time_docs < 1:
+            raise ParameterError(f"time_docs must be at least 1, got {self.time_docs}")
+        if self.as_of and self.background is not None and self.background.at == "document":
+            raise ParameterError(
+                "a background at the document's time looks beyond the query's: it cannot be combined with as-of",
+                remedy="Take the background at the query's time.",
+            )
+        if self.weight is not None and not (self.weight >= 0 and np.isfinite(self.weight)):
+            raise ParameterError(f"the weight of a time prior must be zero or positive, got {self.weight}")
+
+    # -- as a Ranker ---------------------------------------------------------------------------------------------
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return "+".join([self.ranker.name, *self._parts()])
+
+    def _parts(self) -> Iterator[str]:
+        if self.prior is not None:
+            yield self.prior.name
+        if self.background is not None:
+            yield self.background.method
+        if self.feedback is not None:
+            yield "timed-feedback"
+        if self.as_of:
+            yield "as-of"
+
+    @property
+    def uses_feedback(self) -> bool:  # type: ignore[override]
+        return self.ranker.uses_feedback
+
+    @property
+    def feedback_depth(self) -> int:
+        return self.ranker.feedback_depth
+
+    def first(self, query: Query, statistics: Statistics) -> Plan:
+        return self.ranker.first(query, statistics)
+
+    def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
+        return self.ranker.expand(query, feedback, statistics)
+
+    def settings(self) -> dict[str, Any]:
+        return {**self.ranker.settings(), "time": self.time_settings()}
+
+    def time_settings(self) -> dict[str, Any]:
+        """What is said about time, for manifests."""
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "ranker"}
+        return {name: value if isinstance(value, str | int | float | None) else _described(value)
+                for name, value in own.items()}  # fmt: skip
+
+    def with_(self, **changes: Any) -> TimeAware:
+        """A changed copy; what is not about time goes to the wrapped model."""
+        own = {f.name for f in fields(self)}
+        inner = {name: value for name, value in changes.items() if name not in own}
+        mine = {name: value for name, value in changes.items() if name in own}
+        if inner:
+            mine["ranker"] = mine.get("ranker", self.ranker).with_(**inner)
+        return replace(self, **mine)
+
+    # -- ranking -------------------------------------------------------------------------------------------------
+    def rank_with(
+        self,
+        engine: Engine,
+        queries: Sequence[Query],
+        *,
+        hits: int,
+        candidates: Mapping[str, np.ndarray] | None,
+        judged: Mapping[str, Judgments] | None,
+        prune: int | None,
+    ) -> Iterator[Result]:
+        """What :meth:`Engine.rank` does for a model that is aware of time."""
+        session = _Session(self, engine)
+        options: dict[str, Any] = {"hits": hits, "prune": prune, "adjust": session.adjust}
+        if not session.per_query:
+            yield from engine.rank(session.model, queries, candidates=candidates, judged=judged, **options)
+            return
+        yield from session.one_by_one(queries, candidates, judged or {}, options)
+
+
+def _described(value: Any) -> dict[str, Any]:
+    return {"kind": type(value).__name__.lower(), **{f.name: getattr(value, f.name) for f in fields(value)}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Timed(Ranker):
+    """The wrapped model with its feedback weighted by time."""
+
+    ranker: Ranker
+    time: FeedbackTime
+    times: np.ndarray
+
+    def __post_init__(self) -> None:
+        pass
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.ranker.name
+
+    @property
+    def uses_feedback(self) -> bool:  # type: ignore[override]
+        return self.ranker.uses_feedback
+
+    @property
+    def feedback_depth(self) -> int:
+        return self.ranker.feedback_depth
+
+    def first(self, query: Query, statistics: Statistics) -> Plan:
+        return self.ranker.first(query, statistics)
+
+    def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
+        factors = self.time.emphasis(_float_times(self.times[feedback.docs]), query.time)
+        return self.ranker.expand(query, replace(feedback, emphasis=factors), statistics)
+
+
+class _Session:
+    """One call of :meth:`TimeAware.rank_with`: what is worked out once for all its queries."""
+
+    def __init__(self, settings: TimeAware, engine: Engine) -> None:
+        self.settings, self.engine = settings, engine
+        self.times = np.asarray(engine.snapshot.times)
+        self.model: Ranker = settings.ranker
+        if settings.feedback is not None:
+            self.model = _Timed(ranker=settings.ranker, time=settings.feedback, times=self.times)
+        self.background: DriftingBackground | None = None
+        if settings.background is not None:
+            self.background = settings.background.of(engine.snapshot)
+
+    @property
+    def per_query(self) -> bool:
+        """Whether each query has statistics of its own."""
+        return self.settings.as_of or (self.background is not None and self.background.settings.at == "query")
+
+    def one_by_one(
+        self,
+        queries: Sequence[Query],
+        candidates: Mapping[str, np.ndarray] | None,
+        judged: Mapping[str, Judgments],
+        options: Mapping[str, Any],
+    ) -> Iterator[Result]:
+        """Queries in the order of their times, so that the past only grows; results in the order of the queries."""
+        past = None
+        if self.settings.as_of:
+            self._check_times(queries)
+            past = PastStatistics(self.engine.snapshot, inclusive=self.settings.inclusive)
+        if self.background is not None and any(query.time is not None for query in queries):
+            _ = self.background.local  # made before threads ask for it
+        order = sorted(range(len(queries)), key=lambda i: (queries[i].time is not None, queries[i].time or 0))
+        done: dict[int, Result] = {}
+        following = 0
+        size = CHUNK * self.engine.threads
+        for start in range(0, len(order), size):
+            chunk = order[start : start + size]
+            views = [self._view(queries[i], past) for i in chunk]
+
+            def work(item: tuple[int, Engine], wanted: Sequence[Query] = queries) -> Result:
+                number, view = item
+                return self._rank_one(view, wanted[number], candidates, judged, options)
+
+            for number, result in zip(chunk, self.engine._each(work, list(zip(chunk, views, strict=True))), strict=True):
+                done[number] = result
+            while following in done:
+                yield done.pop(following)
+                following += 1
+
+    def _check_times(self, queries: Sequence[Query]) -> None:
+        if not self.engine.snapshot.is_dated:
+            raise InputError(
+                "as-of retrieval needs dated documents; the index has none",
+                remedy="Index again with the field that holds the date (--date-field), or leave out --as-of.",
+            )
+        timeless = [query.qid for query in queries if query.time is None]
+        if timeless:
+            raise InputError(
+                f"as-of retrieval needs the time of every topic; {timeless[0]!r} has none "
+                f"({len(timeless)} of {len(queries)} topics)",
+                remedy="Give the times with --topic-times FILE (qid, tab, ISO time).",
+            )
+
+    def _view(self, query: Query, past: PastStatistics | None) -> Engine:
+        statistics, allowed = self.engine.statistics, None
+        if past is not None:
+            assert query.time is not None
+            statistics, allowed = past.at(query.time), past.allowed(query.time)
+        if self.background is not None and self.background.settings.at == "query":
+            statistics = self.background.statistics_at(query.time, statistics)
+        return self.engine.view(statistics, allowed)
+
+    def _rank_one(
+        self,
+        view: Engine,
+        query: Query,
+        candidates: Mapping[str, np.ndarray] | None,
+        judged: Mapping[str, Judgments],
+        options: Mapping[str, Any],
+    ) -> Result:
+        allowed = view.allowed
+        if allowed is not None:
+            query = _known_then(query, view.statistics)
+            if candidates is not None:
+                given = candidates[query.qid]
+                candidates = {query.qid: given[allowed[given]]}
+            if query.qid in judged:
+                j = judged[query.qid]
+                judged = {query.qid: type(j)(j.relevant[allowed[j.relevant]], j.nonrelevant[allowed[j.nonrelevant]])}
+        return next(view.rank(self.model, [query], candidates=candidates, judged=judged, **options))
+
+    # -- the prior -----------------------------------------------------------------------------------------------
+    def adjust(self, result: Result, docs: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Final scores: smoothed at the documents' own times where asked for, and with the prior."""
+        if self.background is not None and self.background.settings.at == "document":
+            if result.plan.weighting.is_language_model:
+                scores = self.background.score_docs(self.engine, result.plan, docs)
+        prior = self.settings.prior
+        if prior is None or len(docs) == 0:
+            return scores
+        first, unit = self._first(scores)
+        ranked = self._evidence(result, docs, scores, first, unit)
+        ratio: Ratio = prior.ratio(ranked)
+        weight = weight_of(prior, ratio, self.settings.weight)
+        result.notes["time"] = {
+            "prior": prior.name, "weight": weight, "gain": ratio.gain, "evidence": ratio.size,
+            "bandwidth_ms": ratio.bandwidth, "bandwidth": format_duration(ratio.bandwidth), **ratio.notes,
+        }  # fmt: skip
+        return scores + (weight * unit) * ratio.values if weight > 0 else scores
+
+    def _first(self, scores: np.ndarray) -> tuple[np.ndarray, float]:
+        """Places of the best scores in rank order, and their spread."""
+        depth = max(SPREAD_DEPTH, self.settings.time_docs)
+        if len(scores) > depth:
+            best = np.argpartition(scores, len(scores) - depth)[len(scores) - depth :]
+        else:
+            best = np.arange(len(scores))
+        best = best[np.lexsort((best, -scores[best]))]
+        return best[: self.settings.time_docs], spread(scores[best[:SPREAD_DEPTH]])
+
+    def _evidence(
+        self, result: Result, docs: np.ndarray, scores: np.ndarray, first: np.ndarray, unit: float
+    ) -> Ranked:
+        feedback, kind = result.feedback, self.settings.evidence
+        if feedback is not None and feedback.judged:
+            evidence, weights = feedback.docs, uniform(len(feedback))
+        elif feedback is not None and result.expansion is not None and kind == "posterior":
+            evidence, weights = feedback.docs, result.expansion.weights
+        else:
+            evidence = docs[first]
+            if kind == "rank":
+                weights = 1.0 / np.arange(1, len(first) + 1)
+            elif kind == "uniform":
+                weights = np.ones(len(first))
+            else:
+                weights = softmax(scores[first] / (TEMPERATURE * unit))
+        times = _float_times(self.times[evidence])
+        kept = np.isfinite(times) & (weights > 0)
+        weights = weights[kept]
+        total = weights.sum()
+        query_time = None if result.query.time is None else float(result.query.time)
+        return Ranked(
+            query_time, _float_times(self.times[docs]), times[kept], weights / total if total > 0 else weights
+        )
+
+
+def _known_then(query: Query, statistics: Statistics) -> Query:
+    """The query without the words that no document had yet: they are unknown words then."""
+    seen = statistics.cf[query.terms] > 0
+    if seen.all():
+        return query
+    words = statistics.vocabulary
+    later = [str(t) if words is None else words[t] for t in query.terms[~seen].tolist()]
+    return replace(query, terms=query.terms[seen], counts=query.counts[seen], unknown=(*query.unknown, *later))
+
+
+def _float_times(times: np.ndarray) -> Floats:
+    """Milliseconds as floats, NaN where undated."""
+    result = times.astype(np.float64)
+    result[times == UNDATED] = np.nan
+    return result
+
+
+__all__ = ["Density", "Drifting", "FeedbackTime", "Recency", "TimeAware"]

@@ -1,0 +1,152 @@
+"""The edges of the tests, and how comparisons are put together. Equality: tests/parity/test_significance.py."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from sdretrieval.errors import ParameterError
+from sdretrieval.evaluate import TESTS, compare, compare_values, correct, evaluate
+from sdretrieval.evaluate.significance import differences, randomisation
+
+
+def test_rounding_noise_is_no_difference():
+    """0.1 + 0.2 is not 0.3 to a computer; to a measure it is."""
+    assert differences([0.1 + 0.2], [0.3]).tolist() == [0.0]
+
+
+def test_lists_of_unequal_length_are_refused():
+    with pytest.raises(ParameterError, match="equally long"):
+        differences([0.1, 0.2], [0.3])
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_equal_runs_do_not_differ(name):
+    assert TESTS[name](np.zeros(10)).p_value == 1.0
+
+
+def test_a_constant_difference_has_no_variance():
+    """Student's t divides by zero; the answer is as significant as can be, not an error."""
+    result = TESTS["t"](np.full(5, -0.1))
+    assert (result.statistic, result.p_value) == (-math.inf, 0.0)
+
+
+def test_a_single_topic_cannot_be_t_tested():
+    assert math.isnan(TESTS["t"](np.array([0.2])).p_value)
+
+
+def test_randomisation_by_hand():
+    """Three gains of equal size: of 8 sign patterns 2 are as extreme."""
+    assert randomisation(np.array([0.1, 0.1, 0.1])).p_value == 0.25
+
+
+def test_topics_without_a_difference_do_not_change_randomisation():
+    d = np.array([0.1, 0.3, -0.05])
+    assert randomisation(np.append(d, np.zeros(5))).p_value == randomisation(d).p_value
+
+
+def test_sampling_agrees_with_enumeration(monkeypatch):
+    """The same data both ways; 100 000 samples have a standard error of .0016 at most."""
+    d = np.random.default_rng(1).normal(0.1, 0.3, 14)
+    exact = randomisation(d).p_value
+    monkeypatch.setattr("sdretrieval.evaluate.significance.EXACT_UP_TO", 0)
+    assert randomisation(d).p_value == pytest.approx(exact, abs=0.0065)
+
+
+def test_sampling_repeats_itself_and_minds_the_seed():
+    d = np.random.default_rng(1).normal(0.05, 0.3, 40)
+    assert randomisation(d, seed=1).p_value == randomisation(d, seed=1).p_value
+    assert randomisation(d, seed=1).p_value != randomisation(d, seed=2).p_value
+
+
+def test_sampling_never_claims_certainty():
+    assert randomisation(np.ones(60)).p_value == pytest.approx(1 / 100_001)
+
+
+def test_holm_by_hand():
+    """Sorted .01 .02 .04 times 3 2 1 is .03 .04 .04; the order of the input is kept."""
+    assert correct([0.04, 0.01, 0.02]) == pytest.approx([0.04, 0.03, 0.04])
+
+
+def test_what_was_not_asked_does_not_count_in_the_family():
+    corrected = correct([0.02, math.nan, 0.03])
+    assert corrected[0] == pytest.approx(0.04)
+    assert math.isnan(corrected[1])
+
+
+def test_no_correction_changes_nothing():
+    assert correct([0.02, 0.5], "none") == [0.02, 0.5]
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(ParameterError, match="holm"):
+        correct([0.1], "scheffe")
+    with pytest.raises(ParameterError, match="wilcoxon"):
+        compare_values({"1": 0.1}, {"1": 0.2}, tests=["u"])
+
+
+def test_only_common_topics_are_compared():
+    c = compare_values({"1": 0.5, "2": 0.5}, {"2": 0.25, "3": 0.9})
+    assert c.topics == ("2",)
+    assert (c.mean, c.baseline_mean, c.difference) == (0.5, 0.25, 0.25)
+    assert c.relative == 1.0
+
+
+def test_nothing_in_common():
+    c = compare_values({"1": 0.5}, {"2": 0.5})
+    assert math.isnan(c.difference)
+    assert c.tests["sign"].p_value == 1.0
+
+
+def test_effect_sizes_by_hand():
+    """d = (.1, .3, 0, 0): mean .1, deviation sqrt(.02); wins 2, ties 2 of 4."""
+    c = compare_values({"1": 0.5, "2": 0.5, "3": 0.5, "4": 0.5}, {"1": 0.4, "2": 0.2, "3": 0.5, "4": 0.5})
+    assert c.cohens_d == pytest.approx(0.1 / math.sqrt(0.02))
+    assert c.superiority == 0.75
+    assert (c.wins, c.ties, c.losses) == (2, 2, 0)
+
+
+def test_a_zero_baseline_has_no_relative_difference():
+    assert math.isnan(compare_values({"1": 0.5}, {"1": 0.0}).relative)
+
+
+@pytest.fixture
+def evaluations():
+    rng = np.random.default_rng(0)
+    qrels = {str(q): {f"d{i}": int(rng.random() < 0.3) for i in range(40)} for q in range(30)}
+    return [
+        evaluate(
+            {
+                q: {d: shift * grade + rng.normal() for d, grade in grades.items()}
+                for q, grades in qrels.items()
+            },
+            qrels,
+            ["AP", "P@5"],
+            name=f"shift {shift}",
+        )
+        for shift in (0.0, 0.6, 1.2)
+    ]
+
+
+def test_compare_corrects_over_runs_for_each_measure_and_test(evaluations):
+    base, *others = evaluations
+    table = compare(others, base)
+    assert [(c.measure, c.run) for c in table] == [
+        ("AP", "shift 0.6"), ("AP", "shift 1.2"), ("P@5", "shift 0.6"), ("P@5", "shift 1.2"),
+    ]  # fmt: skip
+    for measure in ("AP", "P@5"):
+        rows = [c for c in table if c.measure == measure]
+        for test in TESTS:
+            plain = [c.tests[test].p_value for c in rows]
+            assert [c.corrected[test] for c in rows] == pytest.approx(correct(plain))
+
+
+def test_significance_goes_by_the_corrected_value(evaluations):
+    base, weak, strong = evaluations
+    row = compare([weak, strong], base, measures=["AP"])[1]
+    assert row.significant("t")
+    assert not row.significant("t", alpha=row.corrected["t"])
+    assert row.difference == pytest.approx(strong.mean["AP"] - base.mean["AP"])
+    assert row.confidence[0] < row.difference < row.confidence[1]

@@ -1,0 +1,281 @@
+"""What a report gathers, and the forms it takes. How the page behaves: tests/browser."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from sdretrieval.errors import ParameterError
+from sdretrieval.evaluate import compare, evaluate, evaluate_by_query_time, recall_precision
+from sdretrieval.evaluate.inputs import NamedRun
+from sdretrieval.records import Qrels, Ranking, Run, Topic
+from sdretrieval.report import Block, gather, latex_table, render_html, write_html
+from sdretrieval.report.gather import MOST_DOCUMENTS, TIMELINE_DEPTH
+from sdretrieval.report.html import embed
+from sdretrieval.report.latex import escape
+from sdretrieval.report.plots import gain_loss_figure, save_figure, write_plots
+
+MEASURES = ["AP", "P@5"]
+DAY = 86_400_000
+
+
+@pytest.fixture(scope="module")
+def collection():
+    """Twelve topics over a year, sixty dated documents, a weak and a better run."""
+    rng = np.random.default_rng(4)
+    documents = [f"d{i:02d}" for i in range(60)]
+    times = {d: i * 6 * DAY for i, d in enumerate(documents)}
+    qrels = Qrels({str(q): {d: int(rng.random() < 0.2) for d in documents[:40]} for q in range(1, 13)})
+
+    def run(strength: float, tag: str) -> Run:
+        return Run(
+            {
+                q: Ranking(documents, [strength * grades.get(d, 0) + rng.random() for d in documents])
+                for q, grades in qrels.items()
+            },
+            tag,
+        )
+
+    runs = [
+        NamedRun("ql", run(0.2, "ql")),
+        NamedRun("sd", run(0.6, "sd"), manifest={"k": 0.8}, expansions={"1": {"wing": 0.5, "flow": -0.7}}),
+    ]
+    topics = [Topic(q, f"query {q}", time=int(q) * 30 * DAY) for q in qrels]
+    return runs, qrels, topics, times
+
+
+@pytest.fixture(scope="module")
+def data(collection):
+    runs, qrels, topics, times = collection
+    return gather(runs, qrels, measures=MEASURES, topics=topics, document_times=times, titles={"d00": "A title"})
+
+
+def test_the_numbers_are_those_of_evaluate(collection, data):
+    runs, qrels, _, _ = collection
+    for i, named in enumerate(runs):
+        expected = evaluate(named.run, qrels, MEASURES)
+        assert data["runs"][i]["means"] == [expected.mean[m] for m in MEASURES]
+        for topic in data["topics"]:
+            assert topic["values"][i] == [expected.per_topic[m][topic["qid"]] for m in MEASURES]
+        assert data["curve"]["precision"][i] == list(recall_precision(named.run, qrels).precision)
+
+
+def test_the_comparisons_are_those_of_compare(collection, data):
+    runs, qrels, _, _ = collection
+    base, other = (evaluate(r.run, qrels, MEASURES, name=r.name) for r in runs)
+    assert data["comparisons"][0] is None
+    for m, row in enumerate(compare([other], base)):
+        shown = data["comparisons"][1][m]
+        assert shown["difference"] == row.difference
+        assert shown["p_corrected"] == dict(row.corrected)
+        assert (shown["wins"], shown["ties"], shown["losses"]) == (row.wins, row.ties, row.losses)
+
+
+def test_three_runs_find_their_own_comparisons(collection):
+    """compare lists measures first and runs within; the report wants it the other way round."""
+    runs, qrels, _, _ = collection
+    three = [runs[1], runs[0], NamedRun("again", runs[1].run)]
+    data = gather(three, qrels, measures=MEASURES, baseline=1)
+    assert data["comparisons"][1] is None
+    assert data["comparisons"][0] == data["comparisons"][2]
+    for m in range(2):
+        mean = data["runs"][0]["means"][m] - data["runs"][1]["means"][m]
+        assert data["comparisons"][0][m]["difference"] == pytest.approx(mean)
+
+
+def test_documents_carry_ranks_grades_titles_and_times(collection, data):
+    runs, qrels, _, times = collection
+    topic = data["topics"][0]
+    assert topic["qid"] == "1"
+    assert topic["text"] == "query 1"
+    assert len(topic["documents"]) <= MOST_DOCUMENTS
+    first = {d["id"] for d in topic["documents"] if 1 in d["ranks"]}
+    assert first == {named.run["1"].docids[0] for named in runs}
+    for document in topic["documents"]:
+        for named, rank in zip(runs, document["ranks"], strict=True):
+            assert named.run["1"].docids[rank - 1] == document["id"]
+        assert document.get("grade") == qrels["1"].get(document["id"])
+        assert document["time"] == times[document["id"]]
+    relevant = {d for d, grade in qrels["1"].items() if grade > 0}
+    assert relevant <= {d["id"] for d in topic["documents"]}
+
+
+def test_a_title_is_shown_where_there_is_one(data):
+    titles = {d["id"]: d.get("title") for topic in data["topics"] for d in topic["documents"]}
+    assert titles.pop("d00") == "A title"
+    assert set(titles.values()) == {None}
+
+
+def test_terms_are_heaviest_first(data):
+    assert data["topics"][0]["terms"] == [None, [["flow", -0.7], ["wing", 0.5]]]
+    assert "terms" not in data["topics"][1]
+
+
+def test_timelines_hold_times_scores_and_relevance(collection, data):
+    runs, qrels, _, times = collection
+    timeline = data["topics"][0]["timeline"]
+    ranking = runs[0].run["1"]
+    assert len(timeline["runs"][0]) == min(TIMELINE_DEPTH, len(ranking))
+    time, score, relevant = timeline["runs"][0][0]
+    assert time == times[ranking.docids[0]]
+    assert score == pytest.approx(ranking.scores[0], rel=1e-4)
+    assert relevant == qrels["1"].get(ranking.docids[0], 0)
+    assert timeline["relevant"] == sorted(times[d] for d, g in qrels["1"].items() if g > 0)
+
+
+def test_slices_are_those_of_the_evaluation_by_time(collection, data):
+    runs, qrels, topics, _ = collection
+    by_query = next(s for s in data["slices"] if s["by"] == "query")
+    times = {t.qid: t.time for t in topics}
+    expected = evaluate_by_query_time(runs[1].run, qrels, times, by_query["period"], MEASURES)
+    assert by_query["labels"] == [s.period for s in expected]
+    assert by_query["values"][1][0] == [s.evaluation.mean["AP"] for s in expected]
+
+
+def test_an_undated_collection_has_no_timelines(collection):
+    runs, qrels, _, _ = collection
+    data = gather(runs, qrels, measures=MEASURES)
+    assert data["slices"] == []
+    assert "timeline" not in data["topics"][0]
+
+
+def test_one_run_alone_makes_a_report(collection):
+    runs, qrels, _, _ = collection
+    data = gather(runs[:1], qrels, measures=MEASURES)
+    assert data["comparisons"] == [None]
+    assert "<table>" in render_html(data)
+
+
+def test_a_run_that_lacks_topics_has_gaps(collection):
+    runs, qrels, _, _ = collection
+    short = NamedRun("short", Run({"1": runs[0].run["1"]}, "s"))
+    data = gather([runs[0], short], qrels, measures=MEASURES)
+    assert [t["values"][1] is None for t in data["topics"]] == [False] + [True] * 11
+    json.dumps(data, allow_nan=False)
+
+
+def test_bad_positions_are_refused(collection):
+    runs, qrels, _, _ = collection
+    with pytest.raises(ParameterError, match="at least one run"):
+        gather([], qrels)
+    with pytest.raises(ParameterError, match="got 2"):
+        gather(runs, qrels, baseline=2)
+
+
+# --- the page --------------------------------------------------------------------------------------------------
+
+
+def test_embedded_data_cannot_leave_its_element():
+    hostile = {"</script><script>x": "<!-- <script> & \u2028 \ud800"}
+    text = embed(hostile)
+    assert not re.search(r"[<>&\u2028\ud800]", text)
+    assert json.loads(text) == {"</script><script>x": "<!-- <script> & \u2028 \ufffd"}
+
+
+def test_the_page_is_whole_and_names_no_other(data):
+    page = render_html(data)
+    assert json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])["measures"] == MEASURES
+    assert "default-src 'none'" in page
+    assert not re.search(r'(?:src|href)="(?!data:,)', page)
+    assert "unsafe" not in page
+    # The one address is a name, not a place: SVG's.
+    assert set(re.findall(r"https?://[^\s\"'<]+", page)) == {"http://www.w3.org/2000/svg"}
+
+
+def test_the_page_parses_no_html(data):
+    page = render_html(data)
+    for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
+        assert word not in page
+
+
+def test_text_outside_the_data_is_escaped(collection):
+    runs, qrels, _, _ = collection
+    bad = "<img src=x onerror=alert(1)>"
+    page = render_html(gather([NamedRun(bad, runs[0].run)], qrels, title=bad))
+    assert bad not in page
+    assert "&lt;img src=x" in page
+
+
+def test_the_same_data_make_the_same_page(collection, data, tmp_path):
+    runs, qrels, topics, times = collection
+    again = gather(runs, qrels, measures=MEASURES, topics=topics, document_times=times, titles={"d00": "A title"})
+    write_html(tmp_path / "a.html", data)
+    write_html(tmp_path / "b.html", again)
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+# --- for papers ------------------------------------------------------------------------------------------------
+
+
+def test_plots_are_written_and_repeat_themselves(data, tmp_path):
+    files = write_plots(data, tmp_path / "a", ["png", "svg", "pdf"])
+    assert {f.name for f in files if f.suffix == ".png"} == {
+        "precision-recall.png", "gain-loss-sd.png", "by-time-query.png", "by-time-relevant.png",
+    }  # fmt: skip
+    signatures = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
+    for file in files:
+        assert file.read_bytes().startswith(signatures[file.suffix])
+    again = write_plots(data, tmp_path / "b", ["png", "svg"])
+    for file in again:
+        assert file.read_bytes() == (tmp_path / "a" / file.name).read_bytes(), file.name
+
+
+def test_gains_and_losses_are_drawn_best_first(data):
+    axes = gain_loss_figure(data, 1).axes[0]
+    drawn = [bar.get_height() for bar in axes.patches]
+    expected = [t["values"][1][0] - t["values"][0][0] for t in data["topics"]]
+    assert drawn == pytest.approx(sorted(expected, reverse=True))
+
+
+def test_a_runs_name_cannot_lead_a_plot_elsewhere(collection, tmp_path):
+    runs, qrels, _, _ = collection
+    data = gather([runs[0], NamedRun("../../evil$x", runs[1].run)], qrels)
+    files = write_plots(data, tmp_path / "plots", ["svg"])
+    assert {f.parent for f in files} == {tmp_path / "plots"}
+    assert [p.name for p in tmp_path.iterdir()] == ["plots"]
+
+
+def test_unknown_plot_formats_are_refused(data, tmp_path):
+    with pytest.raises(ParameterError, match="png, svg, pdf"):
+        save_figure(gain_loss_figure(data, 1), tmp_path / "x.gif")
+    with pytest.raises(ParameterError, match="baseline"):
+        gain_loss_figure(data, 0)
+
+
+def test_latex_table_in_the_manner_of_the_thesis(collection):
+    runs, qrels, _, _ = collection
+    base, other = (evaluate(r.run, qrels, MEASURES, name=r.name) for r in runs)
+    rows = compare([other], base)
+    table = latex_table([Block("AP & WSJ", [base, other], rows)], parameters={"sd": "0.99, 0.6"})
+    assert r"\begin{tabular}{llrr}" in table
+    assert r"Parameters &  &  & 0.99, 0.6 \\" in table
+    bold = all(rows[0].corrected[t] < 0.05 for t in ("t", "wilcoxon"))
+    assert bold, "the better run is much better here"
+    means = f"{100 * base.mean['AP']:.2f} & \\textbf{{{100 * other.mean['AP']:.2f}}}"
+    assert rf"AP \& WSJ & MAP & {means} \\" in table
+    assert " & Pr(5) & " in table
+
+
+def test_latex_without_significance_has_no_bold(collection):
+    runs, qrels, _, _ = collection
+    base = evaluate(runs[0].run, qrels, MEASURES, name="a_b")
+    table = latex_table([Block("c", [base]), Block("d", [base])], percent=False)
+    assert "textbf" not in table
+    assert r"a\_b" in table
+    assert f"{base.mean['AP']:.2f}" in table
+
+
+def test_latex_blocks_must_have_the_same_runs(collection):
+    runs, qrels, _, _ = collection
+    a, b = (evaluate(r.run, qrels, MEASURES, name=r.name) for r in runs)
+    with pytest.raises(ParameterError, match="same runs"):
+        latex_table([Block("x", [a]), Block("y", [b])])
+
+
+def test_latex_is_escaped():
+    assert escape("\\x{}$&#_%~^<>\n") == (
+        r"\textbackslash{}x\{\}\$\&\#\_\%\textasciitilde{}\textasciicircum{}\textless{}\textgreater{} "
+    )
