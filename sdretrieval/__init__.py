@@ -1,8 +1,52 @@
 """sdretrieval: exact pseudo-relevance feedback and time-aware ranking over Lucene indexes.
 
-Importing this package starts no JVM and imports neither pyserini nor torch.
+    from sdretrieval import read_qrels, read_topics, search
+    from sdretrieval.evaluate import evaluate
+
+    run = search("indexes/mine", read_topics("topics.tsv"), "sd3")
+    print(evaluate(run, read_qrels("qrels.txt"), ["AP", "P@5"]).mean)
+
+Importing this package starts no JVM and imports neither pyserini nor torch: names are loaded when first used.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+# public name -> the module it lives in
+_HOMES = {
+    "open_snapshot": "sdretrieval.snapshot",
+    "Snapshot": "sdretrieval.snapshot",
+    "search": "sdretrieval.retrieval",
+    "rerank": "sdretrieval.retrieval",
+    "make_ranker": "sdretrieval.ranking.base",
+    "Ranker": "sdretrieval.ranking.base",
+    "read_topics": "sdretrieval.trec",
+    "read_run": "sdretrieval.trec",
+    "write_run": "sdretrieval.trec",
+    "read_qrels": "sdretrieval.trec",
+    "SdretrievalError": "sdretrieval.errors",
+}
+__all__ = ["__version__", *_HOMES]
+
+if TYPE_CHECKING:
+    from sdretrieval.errors import SdretrievalError
+    from sdretrieval.ranking.base import Ranker, make_ranker
+    from sdretrieval.retrieval import rerank, search
+    from sdretrieval.snapshot import Snapshot, open_snapshot
+    from sdretrieval.trec import read_qrels, read_run, read_topics, write_run
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'sdretrieval' has no attribute {name!r}")
+    import importlib
+
+    value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

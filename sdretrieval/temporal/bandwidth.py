@@ -243,14 +243,13 @@ def lscv(
     # and every bandwidth is then a small quadratic form.
     smoothers = [kernel.weights(line.times[:, None] - line.times[None, :], float(h)) for h in grid]
     own = [float(kernel.weights(0.0, float(h))) for h in grid]
-    gram = np.zeros((rows, rows))
+    gram = (line.counts @ line.counts.T).toarray()
     cross = np.zeros((len(grid), rows))  # mean over a bin's documents of θ̂^(-j)·y_j
     columns = csr_matrix(line.counts.T)
     everywhere, total_length = np.ones(rows), float(line.lengths.sum())
     for row in occupied:
         span = slice(bounds[row], bounds[row + 1])
         with_bins = (documents[span] @ columns).toarray()  # c_j·C_b
-        gram[row] = with_bins.sum(axis=0)
         size = lengths[span]
         if kernel.online:
             rest = (with_bins[:, :row].sum(axis=1), np.full(len(size), line.lengths[:row].sum()))
@@ -265,7 +264,6 @@ def lscv(
             mass = np.where(local, mass, rest[1])
             ratio = np.divide(inner, mass * size, out=np.zeros_like(inner), where=mass > 0)
             cross[i, row] = ratio.mean()
-    gram = np.where(gram == 0, gram.T, gram)  # rows without documents of their own, from the other side
     scores = np.empty(len(grid))
     for i, smoother in enumerate(smoothers):
         smoother = smoother.copy()
@@ -344,11 +342,12 @@ def plug_in(
     if pilot is None:
         pilot = 0.9 * _cubic_pilot(t, m, gram)
     density, slope = _word_density(t, m, pilot)  # nλg and its derivative
-    bias = np.empty(len(t))
-    for b in range(len(t)):
-        d1, d2 = _cubic_derivatives(t, m, float(t[b]), pilot)
-        v = d1 if kernel.online else d1 * slope[b] / density[b] + d2 / 2
-        bias[b] = v @ unbiased @ v
+    cubic = _cubic_weights(t, m, pilot)
+    if kernel.online:
+        v = cubic[:, 1]  # θ̇ = v·(relative frequencies)
+    else:
+        v = cubic[:, 1] * (slope / density)[:, None] + cubic[:, 2]  # θ̇ g'/g + θ̈/2
+    bias = ((v @ unbiased) * v).sum(axis=1)
     # Averaged over the pilot's window, a single time's value is still noisy; never below what rounding could give.
     near = Kernel("epanechnikov").weights(t[:, None] - t[None, :], pilot) if np.isfinite(pilot) else np.ones((1, 1))
     smooth = (near * bias).sum(axis=1) / np.broadcast_to(near, (len(t), len(t))).sum(axis=1)
@@ -400,20 +399,16 @@ def _without_noise(
     return unbiased, max(spread, 1e-12)
 
 
-def _cubic_weights(t: Floats, m: Floats, at: float, pilot: float) -> Floats:
-    """Rows 0-3: the linear weights that give the coefficients of the local cubic at ``at``."""
+def _cubic_weights(t: Floats, m: Floats, pilot: float) -> Floats:
+    """times x 4 x bins: the linear weights that give the four coefficients of the local cubic at each time."""
     scale = pilot if np.isfinite(pilot) else float(t[-1] - t[0])
-    u = (t - at) / scale
-    w = m * Kernel("epanechnikov").weights(t - at, pilot)
-    basis = np.vander(u, 4, increasing=True)
-    normal = (basis * w[:, None]).T @ basis
-    weights = np.linalg.lstsq(normal, (basis * w[:, None]).T, rcond=1e-10)[0]
+    u = (t[None, :] - t[:, None]) / scale
+    w = m * Kernel("epanechnikov").weights(u * scale, pilot)
+    basis = u[:, None, :] ** np.arange(4)[:, None]  # times x powers x bins
+    weighted = basis * w[:, None, :]
+    normal = weighted @ basis.transpose(0, 2, 1)
+    weights = np.linalg.pinv(normal, rcond=1e-10, hermitian=True) @ weighted
     return weights / (scale ** np.arange(4))[:, None]
-
-
-def _cubic_derivatives(t: Floats, m: Floats, at: float, pilot: float) -> tuple[Floats, Floats]:
-    weights = _cubic_weights(t, m, at, pilot)
-    return weights[1], 2 * weights[2]
 
 
 def _cubic_pilot(t: Floats, m: Floats, gram: Floats) -> float:
@@ -423,12 +418,12 @@ def _cubic_pilot(t: Floats, m: Floats, gram: Floats) -> float:
     eighth = np.sort(np.abs(t[:, None] - t[None, :]), axis=1)[:, min(8, len(t) - 1)].max() * 1.001
     best, best_error = inf, inf
     for pilot in [*np.geomspace(min(eighth, span), span, 10), inf]:
-        smoother = np.array([_cubic_weights(t, m, float(at), float(pilot))[0] for at in t])
+        smoother = _cubic_weights(t, m, float(pilot))[:, 0]
         leverage = np.diag(smoother)
         if np.any(leverage > 1 - 1e-6):
             continue
         residual = np.eye(len(t)) - smoother
-        errors = np.einsum("bi,ij,bj->b", residual, gram, residual, optimize=True) / (1 - leverage) ** 2
+        errors = ((residual @ gram) * residual).sum(axis=1) / (1 - leverage) ** 2
         error = float(m @ errors)
         if error < best_error:
             best, best_error = float(pilot), error

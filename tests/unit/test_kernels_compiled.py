@@ -1,0 +1,162 @@
+"""Each compiled loop against the same in plain NumPy, with the array types snapshots have."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numba.core.dispatcher import Dispatcher
+from scipy.sparse import csr_matrix, random_array
+
+from sdretrieval import kernels
+
+N_DOCS, N_TERMS = 40, 60
+KINDS = {"log": kernels.LOG, "saturating": kernels.SATURATING, "floored": kernels.FLOORED}
+
+
+def phi(kind: int, counts: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Documents x words; 0 where the word is not."""
+    if kind == kernels.LOG:
+        value = np.log(1 + counts * A[None, :] * B[:, None])
+    elif kind == kernels.SATURATING:
+        value = A[None, :] * counts / (counts + B[:, None])
+    else:
+        value = np.maximum(0, np.log(1 + counts * A[None, :]) + B[:, None])
+    return np.where(counts > 0, value, 0.0)
+
+
+@pytest.fixture(scope="module")
+def matrix() -> csr_matrix:
+    """Documents x words, one document and one word without anything."""
+    random = np.random.default_rng(5)
+    sparse = random_array((N_DOCS, N_TERMS), density=0.15, rng=random, format="csr")
+    counts = csr_matrix(np.ceil(sparse.toarray() * 5).astype(np.int32))
+    dense = counts.toarray()
+    dense[7], dense[:, 9] = 0, 0
+    return csr_matrix(dense)
+
+
+@pytest.fixture(scope="module")
+def factors() -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(6)
+    return random.uniform(0.1, 5.0, N_TERMS), random.uniform(-1.0, 3.0, N_DOCS)
+
+
+def parts(m: csr_matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """As in a snapshot: 64-bit pointers, 32-bit numbers, read-only."""
+    arrays = m.indptr.astype(np.int64), m.indices.astype(np.int32), m.data.astype(np.int32)
+    for array in arrays:
+        array.flags.writeable = False
+    return arrays
+
+
+def b_of(kind: int, B: np.ndarray) -> np.ndarray:
+    return B if kind == kernels.FLOORED else np.abs(B) + 0.1
+
+
+def test_transpose(matrix: csr_matrix):
+    ptr, terms, counts = parts(matrix)
+    out = np.empty(N_TERMS + 1, np.int64), np.empty(matrix.nnz, np.int32), np.empty(matrix.nnz, np.int32)
+    kernels.transpose(ptr, terms, counts, *out)
+    wanted = matrix.T.tocsr()
+    wanted.sort_indices()
+    assert out[0].tolist() == wanted.indptr.tolist()
+    assert out[1].tolist() == wanted.indices.tolist()
+    assert out[2].tolist() == wanted.data.tolist()
+
+
+def test_transpose_of_nothing():
+    out_ptr = np.ones(3, np.int64)
+    nothing = np.zeros(0, np.int32)
+    kernels.transpose(np.zeros(1, np.int64), nothing, nothing, out_ptr, nothing.copy(), nothing.copy())
+    assert out_ptr.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_score_by_terms(matrix: csr_matrix, factors, kind: int):
+    A, B = factors[0], b_of(kind, factors[1])
+    terms, weights = np.array([3, 9, 20, 41]), np.array([0.5, 2.0, -1.0, 0.25])
+    scores, touched = np.zeros(N_DOCS), np.zeros(N_DOCS, np.uint8)
+    kernels.score_by_terms(*parts(matrix.T.tocsr()), terms, weights, A[terms], B, kind, scores, touched)
+    dense = np.zeros(N_TERMS)
+    dense[terms] = weights
+    np.testing.assert_allclose(scores, phi(kind, matrix.toarray(), A, B) @ dense, atol=1e-14)
+    assert touched.tolist() == (matrix.toarray()[:, terms] > 0).any(axis=1).astype(int).tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("size", [1, 7, 8192])
+@pytest.mark.parametrize("share", [0.05, 0.9], ids=["few-queries-a-word", "most"])
+def test_score_in_blocks(matrix: csr_matrix, factors, kind: int, size: int, share: float):
+    """Any block size, spans of documents one after the other, words that few or that most queries have."""
+    A, B = factors[0], b_of(kind, factors[1])
+    random = np.random.default_rng(7)
+    weights = random_array((N_TERMS, 9), density=share, rng=random, format="csr")
+    terms = np.flatnonzero(np.diff(weights.indptr))
+    given = weights[terms]
+    scores = np.zeros((N_DOCS, 9))
+    for start, stop in ((0, 13), (13, 13), (13, N_DOCS)):
+        kernels.score_in_blocks(
+            *parts(matrix.T.tocsr()), terms, given.indptr, given.indices, given.data, A[terms], B, kind, start, stop,
+            size, scores,
+        )  # fmt: skip
+    np.testing.assert_allclose(scores, phi(kind, matrix.toarray(), A, B) @ weights.toarray(), atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_score_candidates(matrix: csr_matrix, factors, kind: int):
+    A, B = factors[0], b_of(kind, factors[1])
+    docs = np.array([5, 7, 0, 39, 5])
+    weights = np.where(np.arange(N_TERMS) % 3 == 0, 0.0, np.linspace(-1, 1, N_TERMS))
+    scores = np.full(len(docs), np.nan)
+    kernels.score_candidates(*parts(matrix), docs, weights, A, B[docs], kind, scores)
+    np.testing.assert_allclose(scores, (phi(kind, matrix.toarray(), A, B) @ weights)[docs], atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_background_scores(matrix: csr_matrix, factors, kind: int):
+    A, B = factors[0], b_of(kind, factors[1])
+    p = np.asarray(matrix.sum(axis=0)).ravel() / matrix.sum()
+    scores = np.full(N_DOCS, np.nan)
+    kernels.background_scores(*parts(matrix), p, A, B, kind, 3, 30, scores)
+    np.testing.assert_allclose(scores[3:30], (phi(kind, matrix.toarray(), A, B) @ p)[3:30], atol=1e-14)
+    assert np.isnan(scores[:3]).all() and np.isnan(scores[30:]).all()
+
+
+def test_copy_rows(matrix: csr_matrix):
+    ptr, terms, counts = parts(matrix)
+    docs = np.array([5, 7, 39, 0, 5])
+    wanted = matrix[docs]
+    out_ptr = wanted.indptr.astype(np.int64)
+    out_terms, out_counts = np.empty(wanted.nnz, np.int32), np.empty(wanted.nnz, np.int32)
+    kernels.copy_rows(terms, counts, ptr[docs], out_ptr, out_terms, out_counts)
+    assert out_terms.tolist() == wanted.indices.tolist()
+    assert out_counts.tolist() == wanted.data.tolist()
+
+
+@pytest.mark.parametrize("use_log", [False, True])
+def test_sum_rows(matrix: csr_matrix, factors, use_log: bool):
+    """Rows that weigh nothing are not met; each word is listed once."""
+    A, B = factors[0], np.abs(factors[1])
+    weights = np.where(np.arange(N_DOCS) < 10, np.linspace(0.1, 1, N_DOCS), 0.0)
+    total, order = np.zeros(N_TERMS), np.full(matrix.nnz, -1)
+    met = kernels.sum_rows(*parts(matrix), weights, B, A, use_log, total, order)
+    counts = matrix.toarray()
+    value = np.log1p(counts * A * B[:, None]) if use_log else counts * B[:, None]
+    np.testing.assert_allclose(total, weights @ value, atol=1e-13)
+    assert sorted(order[:met].tolist()) == np.flatnonzero(counts[:10].any(axis=0)).tolist()
+
+
+def test_log1p_keeps_tiny_evidence():
+    """λ_M2 may be so small that 1 + x is 1: the geometric mean must not lose it."""
+    total, order = np.zeros(1), np.zeros(1, np.int64)
+    one = np.array([1], np.int32)
+    kernels.sum_rows(
+        np.array([0, 1]), np.array([0], np.int32), one, np.ones(1), np.ones(1), np.array([1e-20]), True, total, order
+    )
+    assert total[0] == 1e-20
+
+
+def test_every_compiled_loop_is_compared_here():
+    compiled = {name for name, value in vars(kernels).items() if isinstance(value, Dispatcher) and name[0] != "_"}
+    tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
+    assert compiled <= tested, compiled - tested

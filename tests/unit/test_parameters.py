@@ -1,0 +1,208 @@
+"""Parameters of models: checked, parsed, described; refusals name the parameter, the bound and the value."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from sdretrieval.errors import ParameterError
+from sdretrieval.ranking.base import make_ranker, rankers
+from sdretrieval.ranking.parameters import (
+    Domain,
+    check,
+    choice,
+    count,
+    domains,
+    parameter,
+    parse_settings,
+    share,
+    weight,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    name: ClassVar[str] = "m"
+    lam: float = weight(0.5, "smoothing", symbol="λ")
+    part: float = share(0.5, "a share")
+    n: int = count(10, "documents", symbol="N")
+    kind: str = choice("one", "which", ("one", "two"))
+    flag: bool = parameter(False, "a switch")
+    mu: float = parameter(100.0, "prior", low=0.0, open=True)
+    notes: str = "not a parameter"
+
+    def __post_init__(self):
+        check(self)
+
+
+def test_only_declared_fields_are_parameters():
+    assert list(domains(Model)) == ["lam", "part", "n", "kind", "flag", "mu"]
+    assert list(domains(Model())) == list(domains(Model))
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -0.1, 1.1, math.nan, math.inf, -math.inf])
+def test_a_weight_lies_strictly_between_0_and_1(value: float):
+    with pytest.raises(ParameterError, match=r"m: lam \(λ\) must be in \(0, 1\); got " + str(value)):
+        Model(lam=value)
+
+
+def test_the_ends_of_a_share_are_allowed():
+    assert Model(part=0.0).part == 0.0 and Model(part=1).part == 1
+    with pytest.raises(ParameterError, match=r"part must be in \[0, 1\]; got 1.5"):
+        Model(part=1.5)
+
+
+@pytest.mark.parametrize("value", [0, -3, math.nan, math.inf])
+def test_a_count_is_at_least_one(value: float):
+    with pytest.raises(ParameterError, match=r"n \(N\) must be in >= 1; got"):
+        Model(n=value)
+
+
+def test_whole_numbers_in_other_clothes_become_integers():
+    """JSON and NumPy write them in their own ways; a slice takes none of those."""
+    for value in (20.0, np.int64(20), np.float64(20.0)):
+        n = Model(n=value).n
+        assert n == 20 and type(n) is int
+    with pytest.raises(ParameterError, match=r"n must be a whole number; got 20.5"):
+        Model(n=20.5)
+
+
+@pytest.mark.parametrize("value", ["0.5", None, True, [0.5]])
+def test_something_else_than_a_number_is_refused(value: object):
+    with pytest.raises(ParameterError, match="lam must be a number; got"):
+        Model(lam=value)
+
+
+def test_a_choice_is_one_of_the_listed():
+    with pytest.raises(ParameterError, match="kind must be one of one, two; got 'three'"):
+        Model(kind="three")
+
+
+def test_the_refusal_says_what_to_do():
+    with pytest.raises(ParameterError) as caught:
+        Model(lam=7.0)
+    assert "The default is 0.5: --set lam=0.5." in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("domain", "text"),
+    [
+        (Domain("", low=0, high=1, open=True), "(0, 1)"),
+        (Domain("", low=0, high=1), "[0, 1]"),
+        (Domain("", low=1), ">= 1"),
+        (Domain("", low=0, open=True), "> 0"),
+        (Domain("", choices=("a", "b")), "a | b"),
+        (Domain(""), ""),
+    ],
+)
+def test_domains_describe_themselves(domain: Domain, text: str):
+    assert domain.describe() == text
+
+
+def test_settings_as_typed():
+    typed = ["lam = 0.3", "n=7", "kind=two", "flag=yes", "mu=1e3"]
+    wanted = {"lam": 0.3, "n": 7, "kind": "two", "flag": True, "mu": 1000.0}
+    assert parse_settings(Model, typed) == wanted
+    assert Model(**parse_settings(Model, typed)) == Model(**wanted)
+
+
+def test_settings_from_a_profile():
+    assert parse_settings(Model, {"lam": 0.3, "n": "7"}) == {"lam": 0.3, "n": 7}
+    assert parse_settings(Model, {}) == {}
+
+
+def test_the_last_of_repeated_settings_counts():
+    assert parse_settings(Model, ["n=7", "n=8"]) == {"n": 8}
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("lam", "--set takes name=value; got 'lam'"),
+        ("lamda=0.3", "m has no parameter 'lamda'"),
+        ("notes=x", "m has no parameter 'notes'"),
+        ("lam=much", "lam must be a number; got 'much'"),
+        ("n=7.5", "n must be a whole number; got '7.5'"),
+        ("n=", "n must be a whole number; got ''"),
+        ("flag=perhaps", "flag must be true or false; got 'perhaps'"),
+    ],
+)
+def test_settings_that_cannot_be_read(setting: str, message: str):
+    with pytest.raises(ParameterError, match=message):
+        parse_settings(Model, [setting])
+
+
+def test_an_unknown_parameter_lists_the_known_ones():
+    with pytest.raises(ParameterError, match="It has: lam, part, n, kind, flag, mu"):
+        parse_settings(Model, ["x=1"])
+
+
+# -- the models' own ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "setting"),
+    [
+        ("ql", "lam=0"),
+        ("ql", "lam=1"),
+        ("ql", "lam=nan"),
+        ("ql", "mu=0"),
+        ("ql", "mu=-1"),
+        ("ql", "mu=inf"),
+        ("ql", "smoothing=laplace"),
+        ("bm25", "k1=0"),
+        ("bm25", "b=1.01"),
+        ("tfidf", "fb_terms=0"),
+        ("tfidf", "beta=-0.5"),
+        ("rm", "fb_docs=0"),
+        ("rm", "lambda_query=1.2"),
+        ("rm", "lambda_model=0"),
+        ("rm", "lambda_ranking=1"),
+        ("rm3", "original_query_weight=1.1"),
+        ("rm3", "mode=indri"),
+        ("sd", "fb_docs=0"),
+        ("sd", "fb_docs=-1"),
+        ("sd", "lambda_feedback=0"),
+        ("sd", "lambda_first=-0.2"),
+        ("sd", "iterations=-1"),
+        ("sd", "precision=0"),
+        ("sd", "prior=1"),
+        ("sd3", "fb_terms=0"),
+        ("sd3", "scoring=cosine"),
+        ("lucene-qljm", "lam=0"),
+    ],
+)
+def test_models_refuse_what_has_no_meaning(model: str, setting: str):
+    """N = 0, λ outside (0,1), NaN and the like: an error that names model, parameter and value."""
+    name, _, value = setting.partition("=")
+    with pytest.raises(ParameterError, match=rf"{model}: {name}\b.* must be .*; got .*{value[:3]}"):
+        make_ranker(model, [setting])
+
+
+def test_unknown_models_are_told_the_known_ones():
+    with pytest.raises(ParameterError, match="unknown model 'bm52'") as caught:
+        make_ranker("bm52")
+    assert all(name in str(caught.value) for name in rankers())
+
+
+def test_profiles_come_first_and_settings_over_them():
+    """Table 5.3 of the thesis: λ_M1 .99, λ_E1 .6, λ_M2 1e-4, λ_E2 .8, K .8, N = 100."""
+    paper = make_ranker("sd", profile="paper").settings()
+    assert [paper[n] for n in ("lambda_query", "lambda_first", "lambda_feedback", "lambda_ranking", "precision")] == [
+        0.99, 0.6, 1e-4, 0.8, 0.8,
+    ]  # fmt: skip
+    assert paper["fb_docs"] == 100
+    assert make_ranker("sd", ["fb_docs=5"], profile="paper").settings() == {**paper, "fb_docs": 5}
+    rm = make_ranker("rm", profile="paper").settings()
+    assert [rm[n] for n in ("lambda_query", "lambda_model", "lambda_ranking")] == [0.7, 0.6, 0.1]
+    assert make_ranker("ql", profile="paper").settings()["mu"] == 900
+    assert make_ranker("sd", profile="default") == make_ranker("sd")
+
+
+def test_a_missing_profile_is_named():
+    with pytest.raises(ParameterError, match="no profile 'best'"):
+        make_ranker("sd", profile="best")
