@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
@@ -11,7 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from sdretrieval.errors import InputError
+from sdretrieval.errors import InputError, SdretrievalError
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
@@ -19,28 +22,64 @@ def atomic_writer(path: str | os.PathLike[str], *, binary: bool = False) -> Iter
     """Write aside, then move into place: readers see the old file or the whole new one, never a part.
 
     A name ending in ``.gz`` is compressed, reproducibly (no time stamp). On any exception, Ctrl-C included,
-    nothing is left behind.
+    nothing is left behind. A link stays a link to the new file; pipes and devices are written to as they are.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    check_writable(path)
+    special = is_special(path)
+    final = Path(path) if special else Path(path).resolve()
+    temporary = final if special else final.with_name(f".{final.name}.{os.getpid()}.tmp")
     try:
+        final.parent.mkdir(parents=True, exist_ok=True)
         with open(temporary, "wb") as raw:
-            packed: Any = raw
-            if path.suffix == ".gz":
-                packed = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0, compresslevel=6)
-            stream: Any = packed if binary else io.TextIOWrapper(packed, encoding="utf-8", newline="\n")
-            yield stream
-            stream.flush()
-            if stream is not packed:
-                stream.detach()  # so that closing the text layer does not close the file before it is synced
-            if packed is not raw:
-                packed.close()
-            raw.flush()
-            os.fsync(raw.fileno())
-        os.replace(temporary, path)
+            with _layers(raw, Path(path), binary) as stream:
+                yield stream
+            if not special:
+                os.fsync(raw.fileno())
+        if not special:
+            os.replace(temporary, final)
+    except OSError as error:
+        # Errors of writing carry no name; one that does may be about a file the caller reads meanwhile.
+        own = error.filename is None or Path(error.filename) in (temporary, final, *final.parents)
+        if not own or isinstance(error, BrokenPipeError):
+            raise
+        remedy = "Make room." if error.errno in _NO_ROOM else None
+        raise SdretrievalError(f"{path}: cannot be written ({error.strerror or error})", remedy=remedy) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        if not special:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _layers(raw: IO[bytes], path: Path, binary: bool) -> Iterator[IO]:
+    """Text over compression over bytes, as the name asks for; flushed down to ``raw`` at the end."""
+    packed: Any = raw
+    if path.suffix == ".gz":
+        packed = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0, compresslevel=6)
+    stream: Any = packed if binary else io.TextIOWrapper(packed, encoding="utf-8", newline="\n")
+    yield stream
+    stream.flush()
+    if stream is not packed:
+        stream.detach()  # so that closing the text layer does not close the file before it is synced
+    if packed is not raw:
+        packed.close()
+    raw.flush()
+
+
+def is_special(path: str | os.PathLike[str]) -> bool:
+    """A pipe, terminal or device: nothing that could be replaced by a file, or have others beside it."""
+    return Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir()
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Say now what writing would say later: for commands that work long before they write."""
+    path = Path(path)
+    if path.is_dir():  # the empty path is the current folder
+        raise SdretrievalError(f"{path}: is a folder, a file to write was expected", remedy="Add a file name.")
+    above = next((parent for parent in path.parents if parent.exists()), Path())
+    if not above.is_dir():
+        raise SdretrievalError(f"{path}: cannot be written, {above} is not a folder")
+    if not path.exists() and not os.access(above, os.W_OK | os.X_OK):
+        raise SdretrievalError(f"{path}: cannot be written, no permission for {above}")
 
 
 def open_text(path: str | os.PathLike[str]) -> IO[str]:
@@ -51,7 +90,7 @@ def open_text(path: str | os.PathLike[str]) -> IO[str]:
     path = Path(path)
     try:
         stream = open(path, "rb")  # noqa: SIM115 - handed to the caller, who closes it
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise InputError("no such file", file=path, remedy="Check the path.") from None
     except IsADirectoryError:
         raise InputError("is a folder, a file was expected", file=path) from None

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import platform
-import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,15 @@ def file_digest(path: str | os.PathLike[str]) -> str:
 
 
 def manifest(
-    *, verb: str, ranker: Ranker, snapshot: Snapshot, inputs: dict[str, str | None], options: dict[str, Any]
+    *,
+    verb: str,
+    ranker: Ranker,
+    snapshot: Snapshot,
+    inputs: dict[str, str | None],
+    options: dict[str, Any],
+    command: Sequence[str] | None = None,
 ) -> dict:
-    """Model and parameters, index fingerprint, digests of the input files, versions."""
+    """Model and parameters, index fingerprint, digests of the input files, versions; the command, if it was one."""
     return {
         "sdretrieval": __version__,
         "verb": verb,
@@ -42,7 +48,7 @@ def manifest(
             name: {"file": os.fspath(path), "sha256": file_digest(path)} for name, path in inputs.items() if path
         },
         "python": platform.python_version(),
-        "command": ["sdretrieval", *sys.argv[1:]],
+        "command": None if command is None else list(command),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -56,7 +57,8 @@ def space_of(model: type[Ranker] | Ranker, chosen: Sequence[str] = ()) -> dict[s
             raise ParameterError(f"{model.name} has no parameter {name!r}", remedy=f"It has: {', '.join(known)}.")
         f, domain = known[name]
         if equals:
-            space[name] = tuple(parse_value(f, value.strip()) for value in text.split(","))
+            values = (parse_value(f, value.strip()) for value in text.split(","))
+            space[name] = tuple(dict.fromkeys(values))  # each once, or a sample could look for more than there is
         elif domain.grid or domain.choices:
             space[name] = domain.grid or domain.choices
         else:
@@ -71,7 +73,7 @@ def combinations(space: Mapping[str, tuple]) -> Iterator[Settings]:
 
 def sample(space: Mapping[str, tuple], n: int, seed: int) -> list[Settings]:
     """``n`` different combinations at random (all of them where there are no more)."""
-    total = int(np.prod([len(values) for values in space.values()], dtype=object))
+    total = math.prod(len(set(values)) for values in space.values())
     if n >= total:
         return list(combinations(space))
     dice = random.Random(seed)
@@ -149,11 +151,12 @@ class Problem:
 
 
 class Trace:
-    """Settings and their values, appended to a JSONL file as they come."""
+    """Settings and their values for the topics, appended to a JSONL file as they come."""
 
-    def __init__(self, path: str | os.PathLike[str] | None, identity: Mapping[str, Any]) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None, identity: Mapping[str, Any], qids: Sequence[str]) -> None:
         self.path = None if path is None else Path(path)
         self.identity = dict(identity)
+        self.topics = set(qids)
         self.table: dict[str, Values] = {}
         self.settings: dict[str, Settings] = {}
         self.resumed = 0
@@ -165,7 +168,10 @@ class Trace:
 
     def _resume(self) -> None:
         assert self.path is not None
-        text = self.path.read_text(encoding="utf-8")
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise InputError(f"not a trace: {error}", file=self.path, remedy="Give another --trace.") from None
         whole = text[: text.rfind("\n") + 1]  # a kill may have torn the last line
         lines = whole.splitlines()
         for number, line in enumerate(lines, 1):
@@ -178,9 +184,15 @@ class Trace:
                             file=self.path, line=1, remedy="Give another --trace, or delete the file.",
                         )  # fmt: skip
                     continue
-                self._keep(record["settings"], {qid: float(v) for qid, v in record["values"].items()})
+                values = {qid: float(v) for qid, v in record["values"].items()}
+                if values.keys() != self.topics:
+                    raise ValueError("it has other topics than this tuning")
+                self._keep(record["settings"], values)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise InputError(f"not a trace line: {error}", file=self.path, line=number) from None
+                told = f"no {error}" if isinstance(error, KeyError) else str(error)
+                raise InputError(
+                    f"not a trace line: {told}", file=self.path, line=number, remedy="Remove it, or give another --trace."
+                ) from None
         if not lines:
             raise InputError("the trace is empty", file=self.path, remedy="Delete it.")
         if whole != text:
@@ -244,13 +256,26 @@ def tune(
     seed: int = 0,
     trace: str | os.PathLike[str] | None = None,
 ) -> Tuned:
-    """Search the space around ``ranker`` and cross-validate the search."""
+    """Search the space around ``ranker`` and cross-validate the search.
+
+    ``budget``: settings beside the one started from; for ``hill``, of each climb (one per fold, and the last on all
+    topics). A grid that is larger is refused.
+    """
     if method not in ("grid", "random", "hill"):
         raise ParameterError(f"unknown method {method!r}", remedy="One of grid, random, hill.")
     if not space:
         raise ParameterError(f"nothing to tune: {ranker.name} declares no values to try")
-    record = Trace(trace, identity_of(problem, ranker))
+    for name, values in space.items():  # what no model takes is said before hours are spent on the rest
+        for value_to_try in values:
+            ranker.with_(**{name: value_to_try})
+    size = math.prod(len(values) for values in space.values())
+    if method == "grid" and size > budget:
+        raise ParameterError(
+            f"a grid over {', '.join(space)} has {size} settings, more than the budget of {budget}",
+            remedy=f"Choose fewer --params, pass --budget {size}, or use --method random or hill.",
+        )
     dealt = folds_of(problem.qids, folds, seed)
+    record = Trace(trace, identity_of(problem, ranker), problem.qids)
     planned = None  # hill climbing finds its way as it goes
     if method != "hill":
         planned = list(combinations(space)) if method == "grid" else sample(space, budget, seed)
@@ -296,16 +321,23 @@ def tune(
 def climb(
     start: Settings, space: Mapping[str, tuple], score: Callable[[Settings], float], budget: int
 ) -> Settings:
-    """Coordinate-wise hill climbing over the values of each parameter, in their order."""
+    """Coordinate-wise hill climbing over the values of each parameter, in their order.
+
+    At most ``budget`` settings are looked at beside the start.
+    """
     here, height = dict(start), score(dict(start))
-    spent, moved = 1, True
-    while moved and spent < budget:
+    met, moved = {settings_key(here)}, True
+    while moved:
         moved = False
         for name, values in space.items():
             for neighbour in _neighbours(values, here[name]):
                 step = {**here, name: neighbour}
+                if settings_key(step) in met:  # it was no higher then, and the way since went up
+                    continue
+                if len(met) > budget:
+                    return here
+                met.add(settings_key(step))
                 reached = score(step)
-                spent += 1
                 if reached > height:
                     here, height, moved = step, reached, True
     return here

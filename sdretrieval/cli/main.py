@@ -57,13 +57,18 @@ def main(argv: list[str] | None = None) -> int:
             verb, help=text, description=text[0].upper() + text[1:] + ".",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )  # fmt: skip
+        # Also where people type it: after the verb. Suppressed, so as not to undo one before it.
+        sub.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         if verb == chosen:
             verb_module = importlib.import_module(f"sdretrieval.cli.{module}")
             verb_module.configure(sub)
             sub.set_defaults(run=verb_module.run)
     args = parser.parse_args(argv)
+    args.command = ["sdretrieval", *argv]  # for manifests; sys.argv is another's where one verb calls a second
     try:
-        return args.run(args) or 0
+        code = args.run(args) or 0
+        sys.stdout.flush()  # here, where a closed pipe is still ours to handle
+        return code
     except SdretrievalError as error:
         if args.debug:
             raise
@@ -75,6 +80,12 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:  # `… | head` closed our output: not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # permissions, disks, missing folders: not ours, but not worth a traceback either
+        if args.debug:
+            raise
+        place = "" if error.filename is None else f"{error.filename}: "
+        print(f"sdretrieval {args.verb}: {place}{error.strerror or error}", file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

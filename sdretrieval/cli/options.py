@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sdretrieval.errors import InputError, ParameterError
 from sdretrieval.ranking.base import Ranker, make_ranker
 from sdretrieval.records import Qrels, Topic
+
+if TYPE_CHECKING:
+    from sdretrieval.snapshot import Snapshot
 
 
 def add_index_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--index", required=True, metavar="DIR", help="Lucene index (Anserini's, Pyserini's or ours)")
 
 
-def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+def add_model_arguments(parser: argparse.ArgumentParser, *, judged: bool = True) -> None:
+    """``judged``: with the flags for relevance feedback from judged documents."""
     group = parser.add_argument_group("model")
     group.add_argument("--model", default="sd3", metavar="NAME", help="see `sdretrieval models` (default: sd3)")
     group.add_argument(
@@ -24,6 +30,8 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         "--set", dest="settings", action="append", default=[], metavar="NAME=VALUE",
         help="set a parameter of the model; may be repeated",
     )  # fmt: skip
+    if not judged:
+        return
     group.add_argument("--feedback-qrels", metavar="FILE", help="learn from judged documents instead of the first hits")
     group.add_argument(
         "--relevant", nargs="+", default=[], metavar="DOCID",
@@ -38,8 +46,8 @@ def ranker_from(args: argparse.Namespace) -> Ranker:
     return make_ranker(args.model, args.settings, profile=args.profile)
 
 
-def judged_from(args: argparse.Namespace, topics: list[Topic]) -> Qrels | None:
-    """Judged feedback from a qrels file, or from docids on the command line."""
+def judged_from(args: argparse.Namespace, topics: list[Topic], snapshot: Snapshot | None = None) -> Qrels | None:
+    """Judged feedback from a qrels file, or from docids on the command line: these must be in the index."""
     if args.feedback_qrels:
         if args.relevant or args.nonrelevant:
             raise ParameterError("give either --feedback-qrels or --relevant/--nonrelevant, not both")
@@ -51,8 +59,31 @@ def judged_from(args: argparse.Namespace, topics: list[Topic]) -> Qrels | None:
     both = sorted(set(args.relevant) & set(args.nonrelevant))
     if both:
         raise ParameterError(f"{both[0]!r} is given as relevant and as not relevant")
+    for docid in [*args.relevant, *args.nonrelevant] if snapshot is not None else ():
+        if snapshot.docids.find(docid) < 0:
+            raise ParameterError(
+                f"docid {docid!r} is not in index {snapshot.name!r} ({snapshot.n_docs} documents)",
+                remedy="Check --relevant and --nonrelevant.",
+            )
     grades = {**dict.fromkeys(args.relevant, 1), **dict.fromkeys(args.nonrelevant, 0)}
     return Qrels({topic.qid: dict(grades) for topic in topics})
+
+
+def say_judged(judged: Qrels | None, ranker: Ranker, topics: list[Topic], snapshot: Snapshot) -> None:
+    """Say where judged feedback was given but cannot be learnt from."""
+    if judged is None:
+        return
+    if not ranker.uses_feedback:
+        print(f"{ranker.name} learns from no documents: the judged ones change nothing", file=sys.stderr)
+        return
+    relevant = {topic.qid: list(judged.relevant(topic.qid)) for topic in topics}
+    without = [qid for qid, docids in relevant.items() if not (snapshot.docids.find_many(docids) >= 0).any()]
+    if without:
+        print(
+            f"no judged relevant document in the index for {len(without)} topics "
+            f"({', '.join(without[:10])}): they learn from their first documents",
+            file=sys.stderr,
+        )
 
 
 def add_topic_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:

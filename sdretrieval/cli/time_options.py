@@ -85,7 +85,7 @@ def time_from(args: argparse.Namespace, ranker: Ranker) -> Ranker:
         fixed = None if isinstance(bandwidth, str) else bandwidth
         background = Drifting(args.background, args.background_at or "query", bandwidth=fixed, **kernel)
     if args.feedback_time != "none":
-        exponent = 1.0 if args.feedback_time_weight is None else _number("--feedback-time-weight", args.feedback_time_weight)
+        exponent = _number("--feedback-time-weight", args.feedback_time_weight or "1")
         auto_or_fixed = "auto" if isinstance(bandwidth, str) else bandwidth
         feedback = FeedbackTime(args.feedback_time, bandwidth=auto_or_fixed, weight=exponent, **kernel)
     weight = None if args.time_weight in (None, "auto") else _number("--time-weight", args.time_weight)
@@ -119,7 +119,8 @@ def say_time(ranker: Ranker, report: Report, snapshot: Snapshot) -> None:
         mean = sum(report.time_weights) / len(report.time_weights)
         off = sum(weight == 0 for weight in report.time_weights)
         print(
-            f"time prior ({prior.name}): weight {mean:.2f} on average, none for {off} of {len(report.time_weights)} topics",
+            f"time prior ({prior.name}): weight {mean:.2f} on average, "
+            f"none for {off} of {len(report.time_weights)} topics",
             file=sys.stderr,
         )
 

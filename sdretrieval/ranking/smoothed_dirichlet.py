@@ -220,7 +220,7 @@ class SD3(SmoothedDirichlet):
     scoring: str = choice("bm25", "final ranking: BM25 weights, or (4.31)", ("bm25", "lm"))
     fb_docs: int = count(20, "feedback documents", symbol="N")
     fb_terms: int = count(40, "words kept of the excess", grid=(20, 40, 80))
-    original_query_weight: float = share(0.3, "weight of the query as typed", symbol="1-β", grid=(0.2, 0.3, 0.4, 0.5))
+    original_query_weight: float = share(0.4, "weight of the query as typed", symbol="1-β", grid=(0.2, 0.3, 0.4, 0.5))
     precision: float = precision_parameter(0.25, (0.05, 0.15, 0.25, 0.5))
 
     def _final_plan(self, query: Query, excess: TermModel, S: float, statistics: Statistics) -> Plan:

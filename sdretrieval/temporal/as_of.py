@@ -98,14 +98,20 @@ class LeakReport:
     def __str__(self) -> str:
         return (
             f"leak check, first {self.depth} documents of {self.topics} topics: without --as-of "
-            f"{100 * self.future:.1f} % of them come from after the query; besides those, later documents' counts in the "
-            f"statistics change {self.changed} topics: {100 * self.lost:.1f} % of documents replaced, "
+            f"{100 * self.future:.1f} % of them come from after the query; beside that, counting later documents in the "
+            f"statistics changes {self.changed} topics: {100 * self.lost:.1f} % of documents replaced, "
             f"{self.moved:.2f} places moved on average"
         )
 
 
 def leaks(
-    past: Run, unrestricted: Run, topics: Iterable[Topic], snapshot: Snapshot, *, inclusive: bool = False, depth: int = 10
+    past: Run,
+    unrestricted: Run,
+    topics: Iterable[Topic],
+    snapshot: Snapshot,
+    *,
+    inclusive: bool = False,
+    depth: int = 10,
 ) -> LeakReport:
     """:func:`leak_report` with the documents' times looked up in the snapshot."""
     statistics = PastStatistics(snapshot, inclusive=inclusive)
@@ -123,7 +129,10 @@ def leak_report(past: Run, unrestricted: Run, allowed: dict[str, set[str]], dept
 
     ``allowed`` tells which of the unrestricted run's documents lay before each topic's time.
     """
-    future, lost, moved, changed = [], [], [], 0
+    future: list[float] = []
+    lost: list[float] = []
+    moved: list[int] = []
+    changed = 0
     topics = [qid for qid in past if qid in unrestricted and qid in allowed]
     for qid in topics:
         before, everything = list(past[qid].docids), list(unrestricted[qid].docids)

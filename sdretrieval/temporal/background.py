@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sdretrieval import kernels
 from sdretrieval.errors import ParameterError
+from sdretrieval.ranking.feedback import Rows
 from sdretrieval.snapshot import Snapshot
 from sdretrieval.statistics import Statistics
 from sdretrieval.temporal.kernels import Floats, Kernel, as_kernel, check_bandwidth
@@ -39,7 +39,7 @@ PLACES = ("query", "document")
 GLOBAL_SHARE = 0.1  # η
 BINS = 256  # along time, for the estimates
 DOCUMENT_BINS = 32  # for smoothing at the document's time: each needs a background of its own
-MODELS_TO_CHOOSE_BY = 8  # times at which the strength of the penalty is chosen
+MODELS_TO_CHOOSE_BY = 3  # times at which the strength of the penalty is chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class DriftedStatistics(Statistics):
     background: np.ndarray | None = None
 
     @cached_property
-    def p(self) -> np.ndarray:  # type: ignore[override]
+    def p(self) -> np.ndarray:
         assert self.background is not None
         return self.background
 
@@ -159,6 +159,10 @@ class DriftingBackground:
     def _by_bin(self) -> dict[int, Statistics]:
         return {}
 
+    @cached_property
+    def _entropies(self) -> dict[int, float]:
+        return {}
+
     def _statistics_of_bin(self, number: int, statistics: Statistics) -> Statistics:
         if number < 0:
             return statistics
@@ -172,21 +176,29 @@ class DriftingBackground:
 
         The whole sum is computed: what is the same for all documents under one background is not so under several.
         """
-        s, statistics = engine.snapshot, engine.statistics
-        a = plan.model.dense(statistics.p)
-        used = np.flatnonzero(a)
-        weighting, scores = plan.weighting, np.zeros(len(docs))
-        lengths = np.asarray(s.doc_lengths, dtype=np.float64)[docs]
+        statistics, model, weighting = engine.statistics, plan.model, plan.weighting
+        a = model.dense(statistics.p)
+        rows = Rows.of(engine.snapshot, docs)
+        row_of = np.repeat(np.arange(len(docs)), np.diff(rows.ptr))
+        wanted = a[rows.terms] != 0.0
+        row_of, terms, counts = row_of[wanted], rows.terms[wanted], rows.counts[wanted]
+        A, B, constants = np.empty(len(terms)), np.empty(len(docs)), np.empty(len(docs))
         bins = self._document_bins[0][docs]
         for number in np.unique(bins).tolist():
-            here = np.flatnonzero(bins == number)
             local = self._statistics_of_bin(number, statistics)
-            A = np.zeros(s.n_terms)
-            A[used] = weighting.term_factors(local, used)
-            B = weighting.doc_factors(local, lengths[here])
-            part = np.zeros(len(here))
-            kernels.score_candidates(
-                s.doc_ptr, s.doc_terms, s.doc_counts, docs[here], a, A, B, weighting.kind, part
-            )
-            scores[here] = part + float(a[used] @ local.log_p[used])
-        return scores + plan.model.mass * weighting.log_background_share(lengths)
+            here, postings = bins == number, bins[row_of] == number
+            A[postings] = weighting.term_factors(local, terms[postings])
+            B[here] = weighting.doc_factors(local, rows.lengths[here])
+            constants[here] = model.weights @ local.log_p[model.terms]
+            if model.background:
+                constants[here] += model.background * self._cross_entropy(number, local, statistics)
+        evidence = a[terms] * weighting.phi(counts, A, B[row_of])
+        scores = np.bincount(row_of, weights=evidence, minlength=len(docs))
+        return scores + constants + model.mass * weighting.log_background_share(rows.lengths)
+
+    def _cross_entropy(self, number: int, local: Statistics, statistics: Statistics) -> float:
+        """Σ_w p_w log p_w(t)"""
+        if number not in self._entropies:
+            used = statistics.cf > 0
+            self._entropies[number] = float(statistics.p[used] @ local.log_p[used])
+        return self._entropies[number]

@@ -11,8 +11,8 @@ of f:
 :class:`Recency`   f ∝ g · K_h(t_q - t), an online kernel: documents fade from the time of the query backwards
 :class:`Density`   f is the kernel density of the best-scored (or judged) documents, by their weights
 
-**Bandwidth.** Recency: the h of the highest likelihood of the best-scored documents, Σ_i r_i log(K_h(t_q - t_i) / E_g K_h),
-with h = ∞, no recency at all, among those tried. Density: Silverman's rule, or cross-validation (``"cv"``).
+**Bandwidth.** Recency: the h of the highest likelihood Σ_i r_i log(K_h(t_q - t_i) / E_g K_h) of the best-scored
+documents, with h = ∞, no recency at all, among those tried. Density: Silverman's rule, or cross-validation (``"cv"``).
 
 **Weight.** score'(D) = score(D) + w · s · ρ(D), where s is the spread (standard deviation) of the hundred best scores:
 models differ in the scale of their scores by orders of magnitude. Without a given w it is
@@ -21,7 +21,8 @@ models differ in the scale of their scores by orders of magnitude. Without a giv
                                                   than g does; leave-one-out for the density
                                            n      their effective number (Kish)
 
-so where time says nothing about them the prior vanishes (n · gain <= 1 nat, the price of one parameter by Akaike's count).
+so where time says nothing about them the prior vanishes (n · gain <= 1 nat: the price of one parameter by Akaike's
+count).
 
 Conventions: an undated document has ρ = 0, the average. A document after the query's time has the floor of the
 recency kernel, as if infinitely old; one *at* the query's time is as recent as can be. Topics without a time have no
@@ -94,7 +95,7 @@ class TimeGrid:
         counts = np.bincount(self.bin_of, minlength=bins).astype(np.float64)
         counts[0] -= len(self.undated)
         self.shares = counts / max(counts.sum(), 1.0)
-        self.centres = self.low + (np.arange(bins) + 0.5) * self.step
+        self.centres: Floats = self.low + (np.arange(bins) + 0.5) * self.step
 
     def _bins(self, times: Floats) -> NDArray[np.int64]:
         return np.minimum(((times - self.low) / self.step).astype(np.int64), self.bins - 1)
@@ -104,7 +105,7 @@ class TimeGrid:
         return self._bins(np.clip(times, self.low, self.low + self.span))
 
     def histogram(self, times: Floats, weights: Floats) -> Floats:
-        return np.bincount(self.bins_at(times), weights=weights, minlength=self.bins)
+        return np.bincount(self.bins_at(times), weights=weights, minlength=self.bins).astype(np.float64)
 
     def smoothed(self, masses: Floats, kernel: Kernel, bandwidth: float) -> Floats:
         """Mass in each bin after smoothing; what a kernel puts beyond an end is reflected back in.

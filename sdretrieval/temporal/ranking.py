@@ -276,8 +276,8 @@ class _Session:
                 number, view = item
                 return self._rank_one(view, wanted[number], candidates, judged, options)
 
-            for number, result in zip(chunk, self.engine._each(work, list(zip(chunk, views, strict=True))), strict=True):
-                done[number] = result
+            results = self.engine._each(work, list(zip(chunk, views, strict=True)))
+            done.update(zip(chunk, results, strict=True))
             while following in done:
                 yield done.pop(following)
                 following += 1
@@ -327,9 +327,9 @@ class _Session:
     # -- the prior -----------------------------------------------------------------------------------------------
     def adjust(self, result: Result, docs: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Final scores: smoothed at the documents' own times where asked for, and with the prior."""
-        if self.background is not None and self.background.settings.at == "document":
-            if result.plan.weighting.is_language_model:
-                scores = self.background.score_docs(self.engine, result.plan, docs)
+        drifting = self.background
+        if drifting is not None and drifting.settings.at == "document" and result.plan.weighting.is_language_model:
+            scores = drifting.score_docs(self.engine, result.plan, docs)
         prior = self.settings.prior
         if prior is None or len(docs) == 0:
             return scores

@@ -73,7 +73,8 @@ def test_rm3_has_the_documented_map(cacm, first_stage, documented):
 @pytest.mark.parametrize("first_stage", ["bm25", "ql"])
 @pytest.mark.parametrize(("fb_docs", "fb_terms", "original_query_weight"), [(10, 10, 0.5), (5, 30, 0.25)])
 def test_rm3_is_anserinis_term_by_term(cacm, first_stage, fb_docs, fb_terms, original_query_weight):
-    """Every topic's expanded query (every fourth with other settings) is the one that Rm3Reranker ran.
+    """Every topic's expanded query (every fourth with other settings) is the one that Rm3Reranker ran, and its
+    best documents have the scores that it gave them.
 
     Feedback documents are given in Lucene's order: between equal scores Anserini takes the lower docid first.
     """
@@ -109,13 +110,15 @@ def test_rm3_is_anserinis_term_by_term(cacm, first_stage, fb_docs, fb_terms, ori
             query = Query.from_topic(snapshot, topic)
             candidates = {topic.qid: snapshot.docids.find_many(first)}
             plan = next(engine.rank(model, [query], candidates=candidates)).plan
-            ours = dict(
-                zip(map(snapshot.term, plan.model.terms.tolist()), plan.model.weights.tolist(), strict=True)
-            )
+            ours = dict(zip(map(snapshot.term, plan.model.terms.tolist()), plan.model.weights.tolist(), strict=True))
             # Words that no document has stand in Anserini's query too; they find nothing.
             known = {term: weight for term, weight in theirs.items() if snapshot.term_id(term) >= 0}
             assert set(theirs) - set(known) == set(query.unknown), topic.qid
             assert ours == pytest.approx(known, rel=1e-5), topic.qid
+            docs, scores = engine.score_all(plan)
+            by_docid = dict(zip(snapshot.docids.take(docs), scores.tolist(), strict=True))
+            best = {hit.docid: hit.score for hit in anserini.search(topic.text, 10)}  # rounded to four digits
+            assert best == pytest.approx({docid: by_docid[docid] for docid in best}, abs=7e-5), topic.qid
     finally:
         anserini.close()
 
@@ -138,9 +141,7 @@ def small_index(tmp_path_factory):
     share = 1.0 / np.arange(1, 201)
     share /= share.sum()
     lengths = np.unique(np.geomspace(1, 3000, 80).astype(int))
-    documents = (
-        Document(f"d{n}", " ".join(rng.choice(words, size=size, p=share))) for n, size in enumerate(lengths)
-    )
+    documents = (Document(f"d{n}", " ".join(rng.choice(words, size=size, p=share))) for n, size in enumerate(lengths))
     index = tmp_path_factory.mktemp("small") / "index"
     build_index(documents, index)
     return index

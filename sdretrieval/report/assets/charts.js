@@ -78,7 +78,7 @@ function lineFigure(options) {
     chart.guide.setAttribute("x2", chart.x(at));
     chart.guide.setAttribute("visibility", "visible");
     readout.replaceChildren(el("span", { class: "soft" }, readLabel(at)),
-      ...series.filter((s) => !hidden.has(s.run)).map((s) => el("span", { class: "nowrap" },
+      ...series.filter((s) => !hidden.has(s.run)).map((s) => el("span", {},
         el("span", { class: "key", vars: runColour(s.run) }), quoted(names[s.run]), " ", fixed(s.values[at], 3))));
   }
 

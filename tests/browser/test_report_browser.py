@@ -1,0 +1,379 @@
+"""The report in a real browser: quiet console, working controls, and no life in hostile text."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from sdretrieval.evaluate import evaluate
+from sdretrieval.evaluate.inputs import NamedRun
+from sdretrieval.records import Qrels, Ranking, Run, Topic
+from sdretrieval.report import gather, write_html
+
+pytest.importorskip("selenium", reason="selenium is not installed")
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+
+pytestmark = pytest.mark.browser
+
+BAD = "<script>window.hurt=1</script>"
+BAD_IMAGE = "<img src=x onerror=window.hurt=1>"
+BAD_END = "</script><script>window.hurt=1</script><!--"
+DAY = 86_400_000
+MEASURES = ["AP", "P@5", "nDCG@10"]
+
+
+@pytest.fixture(scope="module")
+def collection():
+    """Fifteen topics, three runs of growing strength; hostile text wherever text may stand."""
+    rng = np.random.default_rng(8)
+    documents = [f"doc-{i:02d}" for i in range(49)] + [BAD]
+    qrels = Qrels({str(q): {d: int(rng.random() < 0.2) * 2 for d in documents[10:]} for q in range(1, 16)})
+    for grades in qrels.values():
+        grades[BAD] = 2
+
+    def run(strength: float, tag: str) -> Run:
+        scores = {q: [strength * g.get(d, 0) + rng.random() for d in documents] for q, g in qrels.items()}
+        return Run({q: Ranking(documents, scores[q]) for q in qrels}, tag)
+
+    runs = [
+        NamedRun("ql", run(0.0, "ql"), expansions={"1": {"wing": 0.5, "flow": 0.25}}),
+        NamedRun("sd", run(0.3, "sd"), expansions={"1": {"wing": 0.5, BAD_IMAGE: 0.4}}, manifest={"k": BAD_END}),
+        NamedRun(BAD_IMAGE, run(0.1, BAD)),
+    ]
+    topics = [Topic(q, f"query {q} {BAD_END if q == '1' else ''}", time=int(q) * 20 * DAY) for q in qrels]
+    times = {d: i * 6 * DAY for i, d in enumerate(documents)}
+    return runs, qrels, topics, times
+
+
+@pytest.fixture(scope="module")
+def address(collection, tmp_path_factory):
+    runs, qrels, topics, times = collection
+    data = gather(
+        runs, qrels, measures=MEASURES, topics=topics, document_times=times, titles={BAD: f"Title {BAD_IMAGE}"},
+        title=f"Trial {BAD}", collection=BAD_IMAGE,
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write_html(path, data)
+    return path.as_uri()
+
+
+def look(browser, *, dark: bool = False, width: int = 1280) -> None:
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    still = {"name": "prefers-reduced-motion", "value": "reduce"}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme, still]})
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+@pytest.fixture
+def page(browser, address):
+    look(browser)
+    browser.get(address)
+    yield browser
+    complaints = [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+    assert complaints == []
+    assert browser.execute_script("return window.hurt") is None
+
+
+def text(element) -> str:
+    return element.get_property("textContent").strip()
+
+
+def rows(page, section: str, column: int = 0) -> list[str]:
+    return [
+        text(row.find_elements(By.CSS_SELECTOR, "th, td")[column])
+        for row in page.find_elements(By.CSS_SELECTOR, f"#{section} tbody tr")
+    ]
+
+
+def header(page, section: str, title: str):
+    for button in page.find_elements(By.CSS_SELECTOR, f"#{section} th button.sort"):
+        if text(button) == title:
+            return button
+    raise AssertionError(f"no column {title!r} in {section}")
+
+
+def sorted_by(button) -> str:
+    return button.find_element(By.XPATH, "..").get_attribute("aria-sort")
+
+
+def choose(page, section: str, label: str, option: str) -> None:
+    for box in page.find_elements(By.CSS_SELECTOR, f"#{section} label"):
+        if text(box).startswith(label):
+            select = box.find_element(By.TAG_NAME, "select")
+            next(o for o in select.find_elements(By.TAG_NAME, "option") if text(o) == option).click()
+            return
+    raise AssertionError(f"no control {label!r} in {section}")
+
+
+def dialog_is_open(page) -> bool:
+    return page.execute_script("return document.getElementById('topic').open")
+
+
+def focused(page):
+    return page.switch_to.active_element
+
+
+# --- opening -----------------------------------------------------------------------------------------------------
+
+
+def test_it_opens_and_says_what_was_measured(page, collection):
+    runs, qrels, _, _ = collection
+    shown = dict(zip(rows(page, "summary", 0), rows(page, "summary", 1), strict=True))
+    for named in runs:
+        expected = f"{evaluate(named.run, qrels, MEASURES).mean['AP']:.4f}"
+        (mean,) = [value for name, value in shown.items() if name.startswith(named.name)]
+        assert mean.startswith(expected)
+
+
+def test_it_fetches_nothing(page):
+    assert page.execute_script("return performance.getEntriesByType('resource').length") == 0
+
+
+def test_the_policy_is_in_force(page):
+    """A script that got in after all would not run."""
+    page.execute_script("const s = document.createElement('script'); s.textContent = 'window.late = 1'; document.body.append(s)")
+    assert page.execute_script("return window.late") is None
+    said = page.get_log("browser")  # and the browser says so; the log is emptied by reading
+    assert any("Content Security Policy" in entry["message"] for entry in said)
+
+
+def test_sections_are_there(page):
+    found = [s.get_attribute("id") for s in page.find_elements(By.TAG_NAME, "section")]
+    assert found == ["summary", "luck", "curves", "topics", "time", "appendix"]
+    assert len(page.find_elements(By.CSS_SELECTOR, "#curves svg polyline")) == 3
+    assert len(page.find_elements(By.CSS_SELECTOR, "#time svg")) == 2
+    assert len(page.find_elements(By.CSS_SELECTOR, ".skyline button")) == 15
+
+
+# --- hostile text ------------------------------------------------------------------------------------------------
+
+
+def test_hostile_text_is_shown_and_inert(page):
+    assert text(page.find_element(By.TAG_NAME, "h1")) == f"Trial {BAD}"
+    assert page.title == f"Trial {BAD}"
+    assert BAD_IMAGE in text(page.find_element(By.CSS_SELECTOR, "header p"))
+    assert any(BAD_IMAGE in name for name in rows(page, "summary"))
+    page.find_element(By.CSS_SELECTOR, "[data-topic='0']").click()
+    drawer = text(page.find_element(By.ID, "topic"))
+    for hostile in (BAD, BAD_IMAGE, BAD_END):
+        assert hostile in drawer
+    assert f"Title {BAD_IMAGE}" in drawer
+    assert BAD_END in text(page.find_element(By.ID, "appendix"))
+    assert page.find_elements(By.CSS_SELECTOR, "main img, dialog img, main script, dialog script") == []
+    assert len(page.find_elements(By.TAG_NAME, "script")) == 2
+
+
+# --- sorting -----------------------------------------------------------------------------------------------------
+
+
+def test_clicking_a_header_sorts_and_says_so(page):
+    button = header(page, "summary", "Run")
+    assert sorted_by(button) == "none"
+    button.click()
+    ascending = rows(page, "summary")
+    assert sorted_by(button) == "ascending"
+    button.click()
+    assert sorted_by(button) == "descending"
+    assert rows(page, "summary") == ascending[::-1]
+
+
+def test_topics_sort_by_number_and_by_difference(page):
+    values = [float(v.replace("−", "-")) for v in rows(page, "topic-table", 3)]
+    assert values == sorted(values, reverse=True)
+    header(page, "topic-table", "Topic").click()
+    assert rows(page, "topic-table") == [str(q) for q in range(1, 16)]  # 9 before 10
+    header(page, "topic-table", "±").click()
+    assert [float(v.replace("−", "-")) for v in rows(page, "topic-table", 3)] == values
+
+
+def test_sorting_by_key(page):
+    button = header(page, "topic-table", "Topic")
+    page.execute_script("arguments[0].focus()", button)
+    focused(page).send_keys(Keys.ENTER)
+    assert sorted_by(button) == "ascending"
+    assert focused(page) == button
+    focused(page).send_keys(Keys.SPACE)
+    assert sorted_by(button) == "descending"
+    assert rows(page, "topic-table")[0] == "15"
+
+
+# --- choices -----------------------------------------------------------------------------------------------------
+
+
+def test_another_measure_changes_topics_and_keeps_the_focus(page, collection):
+    runs, qrels, _, _ = collection
+    choose(page, "topics", "Measure", "P@5")
+    header(page, "topic-table", "Topic").click()
+    expected = evaluate(runs[0].run, qrels, MEASURES).per_topic["P@5"]
+    assert rows(page, "topic-table", 5) == [f"{expected[str(q)]:.3f}" for q in range(1, 16)]
+    choose(page, "luck", "Measure", "AP")
+    assert focused(page).tag_name == "select"
+
+
+def test_another_run_changes_the_bars(page):
+    before = text(page.find_element(By.CSS_SELECTOR, "#topics .figures"))
+    choose(page, "topics", "Run", BAD_IMAGE)
+    assert text(page.find_element(By.CSS_SELECTOR, "#topics .figures")) != before
+
+
+def test_finding_a_topic(page):
+    box = page.find_element(By.CSS_SELECTOR, "input[type=search]")
+    box.send_keys("query 12")
+    assert rows(page, "topic-table") == ["12"]
+    assert focused(page) == box
+    box.send_keys(" nonsense")
+    assert "No topic matches" in text(page.find_element(By.ID, "topic-table"))
+
+
+def test_the_legend_hides_a_curve(page):
+    button = page.find_element(By.CSS_SELECTOR, "#curves .legend button")
+    button.click()
+    assert button.get_attribute("aria-pressed") == "false"
+    assert len(page.find_elements(By.CSS_SELECTOR, "#curves svg polyline")) == 2
+    button.click()
+    assert len(page.find_elements(By.CSS_SELECTOR, "#curves svg polyline")) == 3
+
+
+def test_curves_are_read_with_the_arrow_keys(page):
+    chart = page.find_element(By.CSS_SELECTOR, "#curves .chart")
+    page.execute_script("arguments[0].focus()", chart)
+    for _ in range(3):
+        focused(page).send_keys(Keys.ARROW_RIGHT)
+    said = text(page.find_element(By.CSS_SELECTOR, "#curves .readout"))
+    assert said.startswith("recall 0.2")
+    assert re.search(r"sd [01]\.\d{3}", said)
+
+
+# --- the drawer --------------------------------------------------------------------------------------------------
+
+
+def test_a_bar_opens_its_topic_and_escape_returns(page):
+    bar = page.find_elements(By.CSS_SELECTOR, ".skyline button")[4]
+    qid = re.match(r"Topic (\d+):", bar.get_attribute("aria-label"))[1]
+    bar.click()
+    assert dialog_is_open(page)
+    assert text(page.find_element(By.ID, "topic-heading")).startswith(qid)
+    assert focused(page).get_attribute("id") == "topic-heading"
+    focused(page).send_keys(Keys.ESCAPE)
+    assert not dialog_is_open(page)
+    assert focused(page) == bar
+
+
+def test_bars_by_key_alone(page):
+    """One tab stop for all bars; arrows, Home and End move within."""
+    bars = page.find_elements(By.CSS_SELECTOR, ".skyline button")
+    assert [b.get_attribute("tabindex") for b in bars].count("0") == 1
+    page.execute_script("arguments[0].focus()", bars[0])
+    focused(page).send_keys(Keys.ARROW_RIGHT)
+    assert focused(page) == bars[1]
+    focused(page).send_keys(Keys.END)
+    assert focused(page) == bars[-1]
+    focused(page).send_keys(Keys.ARROW_RIGHT)
+    assert focused(page) == bars[-1]
+    focused(page).send_keys(Keys.ENTER)
+    assert dialog_is_open(page)
+
+
+def test_the_drawer_tells_which_documents_moved(page, collection):
+    runs, qrels, _, _ = collection
+    page.find_element(By.CSS_SELECTOR, "[data-topic='0']").click()
+    table = page.find_elements(By.CSS_SELECTOR, "#topic table")[1]
+    before, after = (r.run["1"].docids for r in runs[:2])
+    seen = 0
+    for row in table.find_elements(By.CSS_SELECTOR, "tbody tr"):
+        docid = text(row.find_element(By.CSS_SELECTOR, "th bdi"))
+        grade, was, now, move = [text(cell) for cell in row.find_elements(By.TAG_NAME, "td")]
+        assert grade == (str(qrels["1"][docid]) if docid in qrels["1"] else "?")
+        assert (int(was), int(now)) == (before.index(docid) + 1, after.index(docid) + 1)
+        by = int(was) - int(now)
+        assert move == (f"↑ {by}" if by > 0 else f"↓ {-by}" if by < 0 else "=")
+        seen += 1
+    assert seen >= 10
+
+
+def test_the_drawer_shows_terms_and_timeline(page):
+    page.find_element(By.CSS_SELECTOR, "[data-topic='0']").click()
+    terms = [text(t) for t in page.find_elements(By.CSS_SELECTOR, "#topic .terms bdi")]
+    assert terms == ["wing", "flow", "wing", BAD_IMAGE]
+    only = [text(t) for t in page.find_elements(By.CSS_SELECTOR, "#topic .terms .only")]
+    assert only == ["flow", BAD_IMAGE]
+    assert len(page.find_elements(By.CSS_SELECTOR, "#topic svg circle")) == 100  # two runs of fifty
+
+
+def test_next_and_previous_follow_the_table(page):
+    header(page, "topic-table", "Topic").click()
+    page.find_element(By.CSS_SELECTOR, "[data-topic='0']").click()
+    back, on = page.find_elements(By.CSS_SELECTOR, "#topic .bar-top button")[:2]
+    assert back.get_attribute("disabled") is not None
+    on.click()
+    assert text(page.find_element(By.ID, "topic-heading")).startswith("2 ")
+    page.find_elements(By.CSS_SELECTOR, "#topic .bar-top button")[2].click()
+    assert not dialog_is_open(page)
+    assert focused(page).get_attribute("data-topic") == "0"
+
+
+# --- looks -------------------------------------------------------------------------------------------------------
+
+CONTRAST = """
+const luminance = (colour) => {
+  const c = colour.match(/[\\d.]+/g).slice(0, 3).map((v) => v / 255)
+    .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * c[0] + 0.7152 * c[1] + 0.0722 * c[2];
+};
+const solid = (e) => {
+  for (; e; e = e.parentElement) {
+    const c = getComputedStyle(e).backgroundColor;
+    if (!/rgba\\(.*, 0\\)/.test(c)) return c;
+  }
+  return "rgb(255,255,255)";
+};
+return arguments[0].map((selector) => {
+  const e = document.querySelector(selector);
+  const a = luminance(getComputedStyle(e).color), b = luminance(solid(e));
+  return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+});
+"""
+TEXTS = [
+    "h1", "header p", ".finding", "nav a", ".lead", "#summary td", "#summary .under", "#summary th button",
+    "#luck .under", ".open", ".skyline-wrap + p .gain", ".skyline-wrap + p .loss", "footer",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_can_be_read_in_light_and_dark(page, dark):
+    """WCAG AA asks for 4.5 to 1."""
+    look(page, dark=dark)
+    background = page.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", background)[:3])) < 200) == dark
+    contrasts = dict(zip(TEXTS, page.execute_script(CONTRAST, TEXTS), strict=True))
+    assert {name: round(c, 2) for name, c in contrasts.items() if c < 4.5} == {}
+
+
+@pytest.mark.parametrize("width", [360, 768])
+def test_nothing_runs_off_the_side(page, width, address):
+    look(page, width=width)
+    page.get(address)
+    assert page.execute_script("return document.documentElement.scrollWidth") <= width
+    page.execute_script("document.querySelector('[data-topic]').click()")
+    drawer = page.execute_script("const d = document.getElementById('topic'); return [d.scrollWidth, d.clientWidth]")
+    assert drawer[0] <= drawer[1]
+
+
+def test_focus_can_be_seen(page):
+    button = header(page, "summary", "Run")
+    page.execute_script("arguments[0].focus({focusVisible: true})", button)
+    assert button.value_of_css_property("outline-style") == "solid"
+    assert float(button.value_of_css_property("outline-width").removesuffix("px")) >= 2
+
+
+def test_without_scripts_the_means_are_still_there(browser, address):
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.get(address)
+        assert "sd" in browser.find_element(By.CSS_SELECTOR, "noscript table").text
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
