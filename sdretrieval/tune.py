@@ -190,9 +190,8 @@ class Trace:
                 self._keep(record["settings"], values)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 told = f"no {error}" if isinstance(error, KeyError) else str(error)
-                raise InputError(
-                    f"not a trace line: {told}", file=self.path, line=number, remedy="Remove it, or give another --trace."
-                ) from None
+                remedy = "Remove the line, or give another --trace."
+                raise InputError(f"not a trace line: {told}", file=self.path, line=number, remedy=remedy) from None
         if not lines:
             raise InputError("the trace is empty", file=self.path, remedy="Delete it.")
         if whole != text:
@@ -263,17 +262,7 @@ def tune(
     """
     if method not in ("grid", "random", "hill"):
         raise ParameterError(f"unknown method {method!r}", remedy="One of grid, random, hill.")
-    if not space:
-        raise ParameterError(f"nothing to tune: {ranker.name} declares no values to try")
-    for name, values in space.items():  # what no model takes is said before hours are spent on the rest
-        for value_to_try in values:
-            ranker.with_(**{name: value_to_try})
-    size = math.prod(len(values) for values in space.values())
-    if method == "grid" and size > budget:
-        raise ParameterError(
-            f"a grid over {', '.join(space)} has {size} settings, more than the budget of {budget}",
-            remedy=f"Choose fewer --params, pass --budget {size}, or use --method random or hill.",
-        )
+    _check_space(ranker, space, budget if method == "grid" else None)
     dealt = folds_of(problem.qids, folds, seed)
     record = Trace(trace, identity_of(problem, ranker), problem.qids)
     planned = None  # hill climbing finds its way as it goes
@@ -316,6 +305,21 @@ def tune(
         winner = choose(problem.qids)
     ordered = {qid: values[qid] for qid in problem.qids}
     return Tuned(winner, ordered, default_values, fold_settings, len(record.table), record.resumed)
+
+
+def _check_space(ranker: Ranker, space: Mapping[str, tuple], budget: int | None) -> None:
+    """What cannot be tried is said at once, not after hours spent on the rest."""
+    if not space:
+        raise ParameterError(f"nothing to tune: {ranker.name} declares no values to try")
+    for name, values in space.items():
+        for value in values:
+            ranker.with_(**{name: value})
+    size = math.prod(len(values) for values in space.values())
+    if budget is not None and size > budget:
+        raise ParameterError(
+            f"a grid over {', '.join(space)} has {size} settings, more than the budget of {budget}",
+            remedy=f"Choose fewer --params, pass --budget {size}, or use --method random or hill.",
+        )
 
 
 def climb(

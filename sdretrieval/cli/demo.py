@@ -80,6 +80,8 @@ def do(*words: object) -> None:
     command = [str(word) for word in words]
     say(f"$ sdretrieval {shlex.join(command)}")
     code = main(command)
+    if code == 130:  # Ctrl-C ends the demo too
+        raise KeyboardInterrupt
     if code:
         raise SdretrievalError(f"the step above ended with code {code}")
 
@@ -90,10 +92,10 @@ def _index_once(documents: Path, index: Path, folder: Path) -> None:
     from sdretrieval.lucene.analysis import read_notes
     from sdretrieval.manifest import file_digest
 
-    stamp, digest = folder / "indexed.txt", file_digest(documents)
-    if index.is_dir() and read_notes(index) and stamp.is_file() and stamp.read_text().split() == [str(index), digest]:
+    stamp, told = folder / "indexed.txt", f"{index} {file_digest(documents)}\n"
+    if index.is_dir() and read_notes(index) and stamp.is_file() and stamp.read_text() == told:
         say(f"# {index} holds it already")
         return
     do("index", "--input", documents, "--index", index, "--date-field", "date", "--overwrite")
     with atomic_writer(stamp) as out:
-        out.write(f"{index} {digest}\n")
+        out.write(told)

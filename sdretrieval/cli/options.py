@@ -59,8 +59,8 @@ def judged_from(args: argparse.Namespace, topics: list[Topic], snapshot: Snapsho
     both = sorted(set(args.relevant) & set(args.nonrelevant))
     if both:
         raise ParameterError(f"{both[0]!r} is given as relevant and as not relevant")
-    for docid in [*args.relevant, *args.nonrelevant] if snapshot is not None else ():
-        if snapshot.docids.find(docid) < 0:
+    for docid in [*args.relevant, *args.nonrelevant]:
+        if snapshot is not None and snapshot.docids.find(docid) < 0:
             raise ParameterError(
                 f"docid {docid!r} is not in index {snapshot.name!r} ({snapshot.n_docs} documents)",
                 remedy="Check --relevant and --nonrelevant.",

@@ -29,7 +29,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trace", metavar="JSONL", help="every setting's values (default: PROFILE.trace.jsonl)")
     parser.add_argument("--params", nargs="+", default=[], metavar="NAME[=V,V…]", help="default: all with a grid")
     parser.add_argument("--method", choices=("hill", "grid", "random"), default="hill", help="default: %(default)s")
-    parser.add_argument("--budget", type=options.positive, default=500, metavar="N", help="settings at most")
+    parser.add_argument(
+        "--budget", type=options.positive, default=500, metavar="N",
+        help="settings at most; for hill, of each climb (default: %(default)s)",
+    )  # fmt: skip
     parser.add_argument("--folds", type=int, default=5, metavar="K", help="folds by topic (default: %(default)s)")
     parser.add_argument("--measure", default="AP", help="what to climb (default: %(default)s)")
     parser.add_argument("--hits", type=options.positive, default=1000, metavar="N", help="default: %(default)s")
@@ -37,16 +40,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--missing", choices=("error", "drop"), default="error", help="as in `rerank`")
     options.add_threads_argument(parser)
     options.add_topic_arguments(parser)
-    options.add_model_arguments(parser)
+    options.add_model_arguments(parser, judged=False)
 
 
 def run(args: argparse.Namespace) -> int:
     from sdretrieval.evaluate import compare_values
+    from sdretrieval.files import check_writable
     from sdretrieval.retrieval import as_snapshot, candidates_of, queries_of
     from sdretrieval.trec import read_qrels, read_run
     from sdretrieval.tune import Problem, space_of, tune, write_profile
 
     began = time.perf_counter()
+    trace = args.trace or f"{args.output}.trace.jsonl"
+    for path in (args.output, trace):
+        check_writable(path)
     ranker, topics, snapshot = options.ranker_from(args), options.topics_from(args), as_snapshot(args.index)
     space = space_of(ranker, args.params)
     candidates = None
@@ -58,14 +65,14 @@ def run(args: argparse.Namespace) -> int:
     )  # fmt: skip
     found = tune(
         problem, ranker, space, method=args.method, budget=args.budget, folds=args.folds, seed=args.seed,
-        trace=args.trace or f"{args.output}.trace.jsonl",
+        trace=trace,
     )  # fmt: skip
     write_profile(args.output, ranker.with_(**found.settings))
     verdict = compare_values(found.values, found.default_values, measure=args.measure)
     print(f"{args.measure}, mean over {len(found.values)} topics")
-    print(f"  as started            {found.default_mean:.4f}")
+    print(f"  as started             {found.default_mean:.4f}")
     print(f"  tuned, cross-validated {found.mean:.4f}   {args.folds} folds; no topic chose its own setting")
-    print(f"  difference            {verdict.difference:+.4f}   p = {verdict.tests['t'].p_value:.3g} (paired t)")
+    print(f"  difference             {verdict.difference:+.4f}   p = {verdict.tests['t'].p_value:.3g} (paired t)")
     print("chosen on all topics:")
     for name, value in found.settings.items():
         print(f"  {name} = {value}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sdretrieval.lucene.analysis import analyzer_of, java_analyzer
-from sdretrieval.lucene.jvm import java_class
+from sdretrieval.lucene.jvm import java_class, start_jvm
 from sdretrieval.progress import progress
 from sdretrieval.records import Ranking, Run, Topic
 
@@ -56,10 +56,14 @@ def _find_with_anserini(index: Path, model: LuceneRanker, hits: int) -> Finder:
 
 def _find_with_lucene(index: Path, model: LuceneRanker, hits: int) -> Finder:
     """SimpleSearcher has no Jelinek-Mercer: the same query on Lucene's IndexSearcher."""
+    start_jvm()
+    from jnius import cast
+
     folder = java_class("java.nio.file.Paths").get(str(index))
     directory = java_class("org.apache.lucene.store.FSDirectory").open(folder)
     reader = java_class("org.apache.lucene.index.DirectoryReader").open(directory)
-    searcher = java_class("org.apache.lucene.search.IndexSearcher")(reader)
+    # Named as what the constructor wants: pyjnius would pick the one for IndexReaderContext.
+    searcher = java_class("org.apache.lucene.search.IndexSearcher")(cast("org.apache.lucene.index.IndexReader", reader))
     similarity = java_class("org.apache.lucene.search.similarities.LMJelinekMercerSimilarity")
     searcher.setSimilarity(similarity(model.lam))  # type: ignore[attr-defined]
     generator = java_class("io.anserini.search.query.BagOfWordsQueryGenerator")()

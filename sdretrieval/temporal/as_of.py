@@ -98,8 +98,8 @@ class LeakReport:
     def __str__(self) -> str:
         return (
             f"leak check, first {self.depth} documents of {self.topics} topics: without --as-of "
-            f"{100 * self.future:.1f} % of them come from after the query; beside that, counting later documents in the "
-            f"statistics changes {self.changed} topics: {100 * self.lost:.1f} % of documents replaced, "
+            f"{100 * self.future:.1f} % of them come from after the query; beside that, counting later documents in "
+            f"the statistics changes {self.changed} topics: {100 * self.lost:.1f} % of documents replaced, "
             f"{self.moved:.2f} places moved on average"
         )
 

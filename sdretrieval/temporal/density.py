@@ -10,7 +10,7 @@ the mass inside instead would lose up to 31 % there), and goes to the uniform de
 :func:`likelihood_bandwidth` maximises the weighted leave-one-out likelihood. Documents of the *same instant* are left
 out together: otherwise ties, which day-level dates are full of, drive h to zero.
 
-Undated data are left out, as is weight zero. With no data left the density is uniform over the bounds (and NaN
+Undated data are left out, as are weights of zero and data outside the bounds. With no data left the density is uniform over the bounds (and NaN
 without bounds): nothing is known of time then.
 """
 
@@ -26,7 +26,9 @@ from sdretrieval.errors import ParameterError
 from sdretrieval.temporal.kernels import Floats, Kernel, as_kernel, check_bandwidth
 from sdretrieval.temporal.timeline import HOUR, known_times
 
-IMAGES = 64  # reflections after which the density is uniform to within a percent for every kernel, and is taken as such
+# Bandwidths, in units of the bounds' width, from which the reflected density is uniform to within a percent.
+UNIFORM_FROM = {"gaussian": 3.0, "exponential": 12.0}
+UNIFORM_FROM_BOUNDED = 64.0
 ENTRIES_AT_ONCE = 2_000_000
 
 Bounds = tuple[float, float]
@@ -54,7 +56,7 @@ def weighted_kde(
     if bounds is not None:
         low, high = _check_bounds(bounds)
         inside = (t >= low) & (t <= high)
-        t, w = t[inside], w[inside]
+        t, w = _clean(t[inside], w[inside])
     out = np.full(len(at), np.nan)
     where = np.flatnonzero(dated)
     if bounds is None:
@@ -67,7 +69,7 @@ def weighted_kde(
     out[where[~inside]] = 0.0
     where = where[inside]
     span = high - low
-    if len(t) == 0 or h * kernel.width > IMAGES * span:
+    if len(t) == 0 or _is_flat(kernel, h, span):
         out[where] = 1.0 / span
         return out
     values = np.zeros(len(where))
@@ -75,6 +77,10 @@ def weighted_kde(
         values += _sum_of_kernels(image, w, at[where], kernel, h)
     out[where] = values
     return out
+
+
+def _is_flat(kernel: Kernel, h: float, span: float) -> bool:
+    return h > UNIFORM_FROM.get(kernel.name, UNIFORM_FROM_BOUNDED) * span
 
 
 def _images(t: Floats, low: float, high: float, reach: float) -> Iterator[Floats]:
@@ -206,8 +212,7 @@ def likelihood_bandwidth(
     if bounds is not None:
         low, high = _check_bounds(bounds)
         inside = (t >= low) & (t <= high)
-        t, w = t[inside], w[inside]
-        w = w / w.sum() if len(w) else w
+        t, w = _clean(t[inside], w[inside])
     instants, which = np.unique(t, return_inverse=True)
     if len(instants) == 0:
         return inf
@@ -225,10 +230,11 @@ def likelihood_bandwidth(
     rest = apart @ mass
     best, best_score = inf, -np.log(span) + 1.0 / effective_size(w)
     for h in grid:
-        reach = h * kernel.width
-        if reach > IMAGES * span:
+        if bounds is not None and _is_flat(kernel, float(h), span):
             continue
-        images: Iterable[Floats] = [instants] if bounds is None else _images(instants, low, high, reach)
+        images: Iterable[Floats] = [instants]
+        if bounds is not None:
+            images = _images(instants, low, high, h * kernel.width)
         total = np.zeros(len(instants))
         for image in images:
             total += (kernel.scaled(instants[:, None] - image[None, :], h) * apart) @ mass

@@ -42,8 +42,8 @@ _POLYNOMIAL = {
 }
 # Beyond these radii exp() has left the normal range of a double, so nothing is lost by not looking there.
 _UNBOUNDED = {"gaussian": 37.0, "exponential": 700.0}
-# … and beyond these it is under 1e-17 of its peak: nothing to a sum that has data nearer by.
-_NEGLIGIBLE = {"gaussian": 8.9, "exponential": 39.2}
+# … and beyond these it is under 1e-12 of its peak: nothing to a sum that has data nearer by.
+_NEGLIGIBLE = {"gaussian": 7.5, "exponential": 28.0}
 
 NAMES = (*_POLYNOMIAL, *_UNBOUNDED)
 

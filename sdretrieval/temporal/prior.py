@@ -95,7 +95,7 @@ class TimeGrid:
         counts = np.bincount(self.bin_of, minlength=bins).astype(np.float64)
         counts[0] -= len(self.undated)
         self.shares = counts / max(counts.sum(), 1.0)
-        self.centres: Floats = self.low + (np.arange(bins) + 0.5) * self.step
+        self.centres: Floats = np.asarray(self.low + (np.arange(bins) + 0.5) * self.step, dtype=np.float64)
 
     def _bins(self, times: Floats) -> NDArray[np.int64]:
         return np.minimum(((times - self.low) / self.step).astype(np.int64), self.bins - 1)

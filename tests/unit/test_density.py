@@ -10,7 +10,15 @@ from scipy.stats import gaussian_kde
 from sklearn.neighbors import KernelDensity
 
 from sdretrieval.errors import ParameterError
-from sdretrieval.temporal.density import effective_size, likelihood_bandwidth, mode, silverman, weighted_kde
+from sdretrieval.temporal.density import (
+    UNIFORM_FROM,
+    UNIFORM_FROM_BOUNDED,
+    effective_size,
+    likelihood_bandwidth,
+    mode,
+    silverman,
+    weighted_kde,
+)
 from sdretrieval.temporal.kernels import NAMES, Kernel
 from sdretrieval.temporal.timeline import HOUR
 from sdretrieval.times import UNDATED
@@ -53,7 +61,7 @@ def test_by_hand() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_bounded_density_integrates_to_one(data, name: str, h: float) -> None:
     times, weights = data
-    at = np.linspace(0, 100, 40_001)
+    at = np.linspace(0, 100, 8001 if h < 1 else 801)
     middles = (at[1:] + at[:-1]) / 2
     values = weighted_kde(times, weights, middles, name, h, bounds=(0, 100))
     assert values.mean() * 100 == pytest.approx(1, abs=2e-3)
@@ -75,9 +83,18 @@ def test_the_edge_of_a_flat_density_is_flat() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_wide_kernels_become_uniform_within_bounds(data, name: str) -> None:
     times, weights = data
-    for h in (800.0, 1e6, inf):
+    for h in (1100.0, 1e6, inf):
         values = weighted_kde(times, weights, np.linspace(0, 100, 11), name, h, (0.0, 100.0))
-        assert values == pytest.approx(np.full(11, 0.01), rel=0.02)
+        assert values == pytest.approx(np.full(11, 0.01), rel=0.01)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_taking_a_wide_kernel_for_uniform_is_a_small_step(name: str) -> None:
+    """Just below the bandwidth from which the density is taken as uniform, it is so to within a percent."""
+    limit = UNIFORM_FROM.get(name, UNIFORM_FROM_BOUNDED)
+    values = weighted_kde([0.0, 0.1], None, np.linspace(0, 1, 9), name, 0.99 * limit, (0.0, 1.0))
+    assert values == pytest.approx(np.ones(9), rel=0.01)
+    assert not (values == 1.0).all()
 
 
 def test_large_inputs_are_taken_in_pieces(monkeypatch, data) -> None:

@@ -1,0 +1,75 @@
+"""Importing the package, and asking for help, is quick and starts nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+HEAVY = ("pyserini", "torch", "numba", "jnius", "jnius_config", "sklearn", "matplotlib", "scipy.stats", "pandas")
+
+
+def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def loaded_after(code: str) -> set[str]:
+    done = python(f"{code}\nimport sys\nprint(*sorted(sys.modules), sep='\\n', file=sys.stderr)")
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.split())
+
+
+def test_import_loads_nothing_heavy_and_starts_no_java():
+    loaded = loaded_after("import sdretrieval")
+    assert "sdretrieval" in loaded
+    assert not loaded & set(HEAVY)
+
+
+def test_import_is_quick():
+    """Five seconds are generous even on a busy machine; it takes a fraction of one."""
+    bare = time.perf_counter()
+    python("pass")
+    bare = time.perf_counter() - bare
+    started = time.perf_counter()
+    assert python("import sdretrieval").returncode == 0
+    assert time.perf_counter() - started < bare + 5
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
+def test_help_exits_well_and_loads_nothing_heavy(arguments: list[str]):
+    code = f"""
+import sys
+from sdretrieval.cli.main import main
+try:
+    main({arguments!r})
+except SystemExit as stop:
+    assert stop.code in (0, None), stop.code
+"""
+    assert not loaded_after(code) & set(HEAVY)
+
+
+def test_help_of_the_installed_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "sdretrieval.cli.main", "--help"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "sdretrieval index" in done.stdout  # an example
+
+
+def test_public_names_exist():
+    """What ``__all__`` promises can be had, each in a process where nothing else was imported."""
+    done = python(
+        "import sdretrieval\nfor name in getattr(sdretrieval, '__all__', []):\n    getattr(sdretrieval, name)\n"
+        "print(sdretrieval.__version__)"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()

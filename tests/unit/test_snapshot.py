@@ -1,0 +1,457 @@
+"""The snapshot: in memory, on disk, stale, damaged, made twice at once, and of indexes that other tools made."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sdretrieval import snapshot as module
+from sdretrieval.corpus import Document
+from sdretrieval.errors import IndexProblem, ParameterError
+from sdretrieval.lucene.indexing import build_index
+from sdretrieval.snapshot import ARRAYS, UNDATED, Snapshot, open_snapshot, snapshot_folder, snapshot_state
+
+JANUARY = 1704067200000  # 2024-01-01T00:00:00Z in ms
+DOCUMENTS = [
+    Document("b", "alpha beta beta gamma", JANUARY),
+    Document("ä", "beta delta", JANUARY + 1),
+    Document("a", "the of", None),  # nothing but stop words
+    Document("c", "gamma gamma gamma alpha epsilon", JANUARY - 1),
+]
+# After Porter's stemmer.
+COUNTS = {
+    "b": {"alpha": 1, "beta": 2, "gamma": 1},
+    "ä": {"beta": 1, "delta": 1},
+    "a": {},
+    "c": {"alpha": 1, "epsilon": 1, "gamma": 3},
+}
+
+
+def counts_of(snapshot: Snapshot) -> dict[str, dict[str, int]]:
+    """Both directions must say the same."""
+    assert (snapshot.by_doc != snapshot.by_term.T).nnz == 0
+    matrix = snapshot.by_doc.toarray()
+    return {
+        docid: {snapshot.term(int(t)): int(matrix[d, t]) for t in np.flatnonzero(matrix[d])}
+        for d, docid in enumerate(snapshot.docids)
+    }
+
+
+def check_statistics(snapshot: Snapshot) -> None:
+    """Everything that is told besides the counts follows from them."""
+    matrix = snapshot.by_doc.toarray()
+    assert snapshot.doc_lengths.tolist() == matrix.sum(axis=1).tolist()
+    assert snapshot.cf.tolist() == matrix.sum(axis=0).tolist()
+    assert snapshot.df.tolist() == (matrix > 0).sum(axis=0).tolist()
+    assert snapshot.n_tokens == matrix.sum()
+    assert snapshot.n_postings == (matrix > 0).sum()
+    assert list(snapshot.vocabulary) == sorted(snapshot.vocabulary, key=str.encode)
+    assert [snapshot.term_id(word) for word in snapshot.vocabulary] == list(range(snapshot.n_terms))
+    assert [snapshot.doc_index(docid) for docid in snapshot.docids] == list(range(snapshot.n_docs))
+    assert snapshot.docids.take(np.argsort(snapshot.docid_rank)) == sorted(snapshot.docids, key=str.encode)
+
+
+# -- in memory ---------------------------------------------------------------------------------------------------
+
+
+def test_from_counts():
+    made = Snapshot.from_counts(
+        [[0, 2, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]], ["zoo", "ant", "Äpfel", "unused"], ["x", "a", "m"], [1, UNDATED, 3]
+    )
+    assert counts_of(made) == {"x": {"ant": 2, "Äpfel": 1}, "a": {"zoo": 1}, "m": {}}
+    check_statistics(made)
+    assert list(made.vocabulary) == ["ant", "zoo", "Äpfel"]  # by bytes; words nobody uses are dropped
+    assert made.term_id("unused") == -1
+    assert made.times.tolist() == [1, UNDATED, 3] and made.is_dated
+    assert made.p_collection.sum() == pytest.approx(1.0)
+    assert repr(made) == "<Snapshot in memory: 3 documents, 3 terms>"
+
+
+def test_from_counts_takes_sparse_matrices_and_makes_names():
+    from scipy.sparse import coo_matrix
+
+    twice = coo_matrix(([1, 1, 4], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))  # a cell given in two parts
+    made = Snapshot.from_counts(twice, ["a", "b"])
+    assert counts_of(made) == {"d0": {"b": 2}, "d1": {"a": 4}}
+    assert made.times.tolist() == [UNDATED, UNDATED] and not made.is_dated
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 2)])
+def test_from_counts_of_nothing(shape: tuple[int, int]):
+    made = Snapshot.from_counts(np.zeros(shape), ["a", "b", "c"][: shape[1]])
+    assert (made.n_docs, made.n_terms, made.n_tokens) == (shape[0], 0, 0)
+    assert made.statistics.average_length == 0.0
+    check_statistics(made)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([[1, 2]], ["a"]), "counts are 1 x 2, but 1 words"),
+        (([[1]], ["a"], ["x", "y"]), "counts are 1 x 1, but 2 docids"),
+        (([[1]], ["a"], ["x"], [1, 2]), "counts are 1 x 1, but 2 times"),
+        (([[1, 1]], ["a", "a"]), "the word 'a' is given twice"),
+        (([[1], [1]], ["a"], ["x", "x"]), "the docid 'x' is given twice"),
+        (([[0.5]], ["a"]), "counts must be whole numbers"),
+        (([[-1]], ["a"]), "counts must be whole numbers"),
+        (([[2**31]], ["a"]), "counts must be whole numbers"),
+    ],
+)
+def test_from_counts_refuses_what_does_not_fit(arguments: tuple, message: str):
+    with pytest.raises(ParameterError, match=message):
+        Snapshot.from_counts(*arguments)
+
+
+def test_an_unknown_docid_is_a_key_error():
+    made = Snapshot.from_counts([[1]], ["a"], ["x"])
+    assert made.doc_index("x") == 0
+    with pytest.raises(KeyError, match="y"):
+        made.doc_index("y")
+
+
+# -- of an index -------------------------------------------------------------------------------------------------
+
+java = pytest.mark.java
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of this package's making, with its snapshot."""
+    index = tmp_path_factory.mktemp("built") / "index"
+    build_index(DOCUMENTS, index, threads=1)
+    open_snapshot(index)
+    return index
+
+
+@pytest.fixture
+def index(built: Path, tmp_path: Path) -> Path:
+    """A copy to damage, without a snapshot."""
+    return Path(shutil.copytree(built, tmp_path / "index"))
+
+
+@pytest.fixture
+def snapped(built: Path, tmp_path: Path) -> Path:
+    """A copy with its snapshot."""
+    shutil.copytree(snapshot_folder(built), tmp_path / "index.snapshot")
+    return Path(shutil.copytree(built, tmp_path / "index"))
+
+
+@pytest.fixture
+def no_building(monkeypatch: pytest.MonkeyPatch):
+    """Whoever tries to build a snapshot fails."""
+
+    def refuse(*_args, **_more):
+        raise AssertionError("the snapshot was built again")
+
+    monkeypatch.setattr(module, "_build", refuse)
+
+
+def only_snapshot(index: Path) -> Path:
+    [folder] = snapshot_folder(index).iterdir()
+    return folder
+
+
+@java
+def test_a_snapshot_is_the_index(index: Path):
+    made = open_snapshot(index)
+    assert counts_of(made) == COUNTS
+    check_statistics(made)
+    assert {d: int(t) for d, t in zip(made.docids, made.times, strict=True)} == {
+        "b": JANUARY, "ä": JANUARY + 1, "a": UNDATED, "c": JANUARY - 1,
+    }  # fmt: skip
+    assert made.name == "index" and made.index == index
+    assert made.analyze("The gammas") == ["gamma"]
+
+
+@java
+def test_opening_again_builds_nothing(snapped: Path, no_building: None):
+    made = open_snapshot(snapped)
+    assert counts_of(made) == COUNTS
+    assert snapshot_state(snapped) == "fresh"
+    assert not made.term_docs.flags.writeable
+
+
+@java
+def test_a_snapshot_is_readable_by_whoever_can_read_its_parent(index: Path):
+    open_snapshot(index)
+    folder = only_snapshot(index)
+    assert stat.S_IMODE(folder.stat().st_mode) == stat.S_IMODE(folder.parent.stat().st_mode)
+
+
+@java
+def test_rebuilding_on_request_replaces_the_files(snapped: Path):
+    """Right size, wrong content: nobody can tell but whoever asks for a rebuild."""
+    damaged = only_snapshot(snapped) / "cf.bin"
+    damaged.write_bytes(b"\x07" * damaged.stat().st_size)
+    assert open_snapshot(snapped).cf[0] == 0x0707070707070707
+    assert open_snapshot(snapped, rebuild=True).cf.tolist() == [2, 3, 1, 1, 4]
+    assert len(list(snapshot_folder(snapped).iterdir())) == 1
+
+
+@java
+@pytest.mark.parametrize("name", [*ARRAYS, "snapshot"])
+@pytest.mark.parametrize("damage", ["cut", "gone"])
+def test_damage_is_noticed(snapped: Path, name: str, damage: str, no_building: None):
+    path = only_snapshot(snapped) / (f"{name}.bin" if name in ARRAYS else "snapshot.json")
+    if damage == "gone":
+        path.unlink()
+        told = f"{path.name} is missing"
+    else:
+        size = path.stat().st_size
+        path.write_bytes(path.read_bytes()[: size // 2])
+        told = (
+            "snapshot.json is damaged" if name == "snapshot" else f"{path.name} has {size // 2} bytes instead of {size}"
+        )
+    assert snapshot_state(snapped).startswith(told)
+    with pytest.raises(AssertionError, match="built again"):
+        open_snapshot(snapped)
+
+
+@java
+def test_damage_is_mended(snapped: Path):
+    (only_snapshot(snapped) / "term_docs.bin").write_bytes(b"")
+    assert counts_of(open_snapshot(snapped)) == COUNTS
+    assert snapshot_state(snapped) == "fresh"
+
+
+@java
+def test_a_changed_index_makes_its_snapshot_stale(snapped: Path):
+    old = open_snapshot(snapped)
+    delete(snapped, "b")
+    assert snapshot_state(snapped) == "stale"
+    new = open_snapshot(snapped)
+    assert "b" not in list(new.docids)
+    assert new.fingerprint != old.fingerprint
+    assert only_snapshot(snapped).name == new.fingerprint  # the old one is gone
+    assert counts_of(old) == COUNTS  # but whoever has it open keeps it
+
+
+@java
+def test_deleted_documents_are_left_out(snapped: Path):
+    """And words that only they had; the others are numbered anew."""
+    delete(snapped, "c")
+    made = open_snapshot(snapped)
+    assert counts_of(made) == {docid: counts for docid, counts in COUNTS.items() if docid != "c"}
+    check_statistics(made)
+    assert made.term_id("epsilon") == -1
+    assert {d: int(t) for d, t in zip(made.docids, made.times, strict=True)}["ä"] == JANUARY + 1
+
+
+@java
+def test_all_documents_deleted(snapped: Path):
+    for docid in COUNTS:
+        delete(snapped, docid)
+    made = open_snapshot(snapped)
+    assert (made.n_docs, made.n_terms, made.n_postings) == (0, 0, 0)
+
+
+@java
+def test_a_field_without_any_word(tmp_path: Path):
+    build_index([Document("x", "the of and", None), Document("y", "of", None)], tmp_path / "index", threads=1)
+    made = open_snapshot(tmp_path / "index")
+    assert (made.n_docs, made.n_terms) == (2, 0)
+    assert made.doc_lengths.tolist() == [0, 0]
+    check_statistics(made)
+
+
+@java
+def test_a_failed_build_leaves_the_old_snapshot(snapped: Path, monkeypatch: pytest.MonkeyPatch):
+    before = only_snapshot(snapped)
+
+    def fail(aside: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "_finish", fail)
+    with pytest.raises(KeyboardInterrupt):
+        open_snapshot(snapped, rebuild=True)
+    assert only_snapshot(snapped) == before
+    assert snapshot_state(snapped) == "fresh"
+
+
+@java
+def test_a_killed_build_leaves_no_snapshot_and_is_cleared_away_later(index: Path):
+    """Killed between the export and the rename: nothing that looks whole, and the next one succeeds."""
+    code = f"""
+        import os
+        from sdretrieval import snapshot
+        snapshot._finish = lambda aside: os._exit(9)
+        snapshot.open_snapshot({str(index)!r})
+    """
+    assert run_python(code).returncode == 9
+    [left] = snapshot_folder(index).iterdir()
+    assert left.name.startswith(".building-")
+    assert not list(snapshot_folder(index).glob("*/snapshot.json"))
+    assert snapshot_state(index) == "stale"
+    assert counts_of(open_snapshot(index)) == COUNTS
+    assert left.exists()  # for all we know, somebody is still at it
+    os.utime(left, (time.time() - 2 * module.ABANDONED,) * 2)
+    open_snapshot(index, rebuild=True)
+    assert not left.exists()
+
+
+@java
+def test_two_processes_building_at_once(index: Path):
+    code = f"""
+        import sys
+        from sdretrieval.lucene.jvm import start_jvm
+        from sdretrieval.snapshot import open_snapshot
+        start_jvm()
+        import sdretrieval.kernels
+        print("ready", flush=True)
+        sys.stdin.readline()
+        for _ in range(5):
+            made = open_snapshot({str(index)!r}, rebuild=False)
+        print(made.fingerprint, int(made.by_doc.sum()), made.docids[made.n_docs - 1])
+    """
+    both = [start_python(code) for _ in range(2)]
+    for process in both:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    for process in both:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    answers = [process.communicate(timeout=60) for process in both]
+    assert [process.returncode for process in both] == [0, 0], answers
+    assert answers[0][0] == answers[1][0]
+    assert answers[0][0].split()[1] == "11"
+    assert len(list(snapshot_folder(index).iterdir())) == 1
+
+
+@java
+def test_the_second_builder_keeps_the_first_ones_snapshot(snapped: Path, monkeypatch: pytest.MonkeyPatch):
+    """As when both found none: the loser of the race discards its own."""
+    place = only_snapshot(snapped)
+    inode = (place / "cf.bin").stat().st_ino
+    module._build(snapped, place, place.name, "")
+    assert (only_snapshot(snapped) / "cf.bin").stat().st_ino == inode
+
+
+@java
+def test_snapshots_can_live_elsewhere(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SDRETRIEVAL_SNAPSHOTS", str(tmp_path / "elsewhere"))
+    assert counts_of(open_snapshot(index)) == COUNTS
+    assert not (tmp_path / "index.snapshot").exists()
+    assert snapshot_folder(index).parent == tmp_path / "elsewhere"
+    other = tmp_path / "other" / "index"
+    assert snapshot_folder(other) != snapshot_folder(index)  # same name, other place
+
+
+@java
+def test_a_place_that_cannot_be_written_is_named(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SDRETRIEVAL_SNAPSHOTS", str(tmp_path / "file"))
+    with pytest.raises(IndexProblem, match="cannot be written") as caught:
+        open_snapshot(index)
+    assert "SDRETRIEVAL_SNAPSHOTS" in str(caught.value)
+
+
+def test_no_index_at_all(tmp_path: Path):
+    with pytest.raises(IndexProblem, match="no index at"):
+        open_snapshot(tmp_path / "nowhere")
+    with pytest.raises(IndexProblem, match="not a Lucene index"):
+        open_snapshot(tmp_path)
+
+
+@java
+def test_a_broken_index_is_named(tmp_path: Path):
+    (tmp_path / "segments_1").write_bytes(b"not Lucene's")
+    with pytest.raises(IndexProblem, match="cannot be read") as caught:
+        open_snapshot(tmp_path)
+    assert "sdretrieval doctor" in str(caught.value)
+    assert not [p for p in snapshot_folder(tmp_path).iterdir() if not p.name.startswith(".building")]
+
+
+# -- of indexes made by other tools --------------------------------------------------------------------------------
+
+
+def foreign_index(folder: Path, records: list[dict], *flags: str) -> Path:
+    """What Pyserini's command line makes: the same call of Anserini's IndexCollection."""
+    from sdretrieval.lucene.jvm import java_class
+
+    (folder / "corpus").mkdir(parents=True)
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    (folder / "corpus" / "documents.jsonl").write_text(lines)
+    arguments = [
+        *("-collection", "JsonCollection", "-generator", "DefaultLuceneDocumentGenerator", "-threads", "1", "-quiet"),
+        *("-input", str(folder / "corpus"), "-index", str(folder / "index"), *flags),
+    ]
+    java_class("io.anserini.index.IndexCollection").main(arguments)
+    return folder / "index"
+
+
+RECORDS = [
+    {"id": "x1", "contents": "alpha beta beta", "date": "2024-01-01"},
+    {"id": "x2", "contents": "beta gamma", "date": "some day"},
+    {"id": "x3", "contents": "gamma", "when": "2024-01-02"},
+]
+
+
+@java
+def test_an_index_without_stored_text_or_vectors(tmp_path: Path):
+    made = open_snapshot(foreign_index(tmp_path, RECORDS))
+    assert counts_of(made) == {"x1": {"alpha": 1, "beta": 2}, "x2": {"beta": 1, "gamma": 1}, "x3": {"gamma": 1}}
+    check_statistics(made)
+    assert not made.is_dated
+
+
+@java
+def test_dates_come_from_the_stored_json(tmp_path: Path):
+    index = foreign_index(tmp_path, RECORDS, "-storeRaw")
+    made = open_snapshot(index)
+    assert {d: int(t) for d, t in zip(made.docids, made.times, strict=True)} == {
+        "x1": JANUARY, "x2": UNDATED, "x3": UNDATED,
+    }  # fmt: skip
+    assert json.loads((only_snapshot(index) / "snapshot.json").read_text())["unparsed_dates"] == 1
+    other = open_snapshot(index, date_field="when")
+    assert {d: int(t) for d, t in zip(other.docids, other.times, strict=True)} == {
+        "x1": UNDATED, "x2": UNDATED, "x3": JANUARY + 86_400_000,
+    }  # fmt: skip
+
+
+@java
+def test_vectors_and_positions_change_nothing(tmp_path: Path):
+    plain = open_snapshot(foreign_index(tmp_path / "a", RECORDS))
+    rich = open_snapshot(foreign_index(tmp_path / "b", RECORDS, "-storePositions", "-storeDocvectors", "-storeRaw"))
+    assert counts_of(plain) == counts_of(rich)
+
+
+# -- helpers -----------------------------------------------------------------------------------------------------
+
+
+def start_python(code: str) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)], stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    )
+
+
+def run_python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def delete(index: Path, docid: str) -> None:
+    """Mark a document as deleted, as an update of the index would, and leave its postings where they are."""
+    from sdretrieval.lucene.jvm import java_class
+
+    directory = java_class("org.apache.lucene.store.FSDirectory").open(
+        java_class("java.nio.file.Paths").get(str(index))
+    )
+    settings = java_class("org.apache.lucene.index.IndexWriterConfig")()
+    settings.setMergePolicy(java_class("org.apache.lucene.index.NoMergePolicy").INSTANCE)
+    writer = java_class("org.apache.lucene.index.IndexWriter")(directory, settings)
+    term = java_class("org.apache.lucene.index.Term")("id", docid)
+    writer.deleteDocuments(java_class("org.apache.lucene.search.TermQuery")(term))
+    writer.close()
+    directory.close()
