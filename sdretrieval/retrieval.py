@@ -59,7 +59,8 @@ def search(
     topics, ranker = list(topics), model if isinstance(model, Ranker) else make_ranker(model)
     check_hits(hits)
     snapshot = as_snapshot(index)
-    if isinstance(ranker, LuceneRanker) and snapshot.index is not None and plans is None and on_result is None:
+    as_it_is = plans is None and on_result is None and prune is None
+    if as_it_is and isinstance(ranker, LuceneRanker) and snapshot.index is not None:
         from sdretrieval.lucene.search import lucene_search
 
         return lucene_search(snapshot.index, topics, ranker, hits=hits)
@@ -89,9 +90,11 @@ def rerank(
     """Rescore the documents of a run, with feedback from its first ones; the same documents come out.
 
     ``missing="drop"`` leaves out documents that are not in the index, and topics of the run without a text;
-    otherwise they are errors.
+    otherwise they are errors. Documents of a topic of which the index knows no word all score 0.
     """
     ranker = model if isinstance(model, Ranker) else make_ranker(model)
+    if hits is not None:
+        check_hits(hits)
     snapshot, report = as_snapshot(index), report or Report()
     chosen, candidates = candidates_of(snapshot, run, topics, missing, report)
     engine = Engine(snapshot, threads=threads)
@@ -147,7 +150,7 @@ def _collect(snapshot: Snapshot, results, total: int, tag: str, on_result, repor
     for result in progress(results, total=total, label="ranking", unit="topic"):
         rankings[result.query.qid] = Ranking(snapshot.docids.take(result.docs), result.scores)
         if report is not None:
-            if result.query.is_empty:
+            if result.query.is_empty and not len(result.plan.model):  # a replayed plan brings its own words
                 report.empty_topics.append(result.query.qid)
             if "time" in result.notes:
                 report.time_weights.append(result.notes["time"]["weight"])

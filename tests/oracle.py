@@ -1,4 +1,4 @@
-"""Every ranking model once more: plain, slow, dense float64 arithmetic over the whole vocabulary.
+"""Every ranking model once more: plain, slow, dense arithmetic over the whole vocabulary, in float64 or wider.
 
 Written from the equations (Nallapati's thesis, chapters 2, 3 and 5; Lucene's and Anserini's documentation), not from
 the package, and it imports nothing from it. No sparse forms, no dropped constants unless the equation drops them.
@@ -21,6 +21,9 @@ from typing import Any
 
 import numpy as np
 
+# Some equations subtract numbers that are nearly equal; a plain reading of those needs digits to spare.
+FLOAT = np.longdouble
+
 
 class Undecided(Exception):
     """A cut falls between values that differ by rounding only: either side is right, so nothing can be compared."""
@@ -36,7 +39,7 @@ class Corpus:
 
     def __post_init__(self) -> None:
         used = self.counts.sum(axis=0) > 0
-        self.counts = np.asarray(self.counts, dtype=np.float64)[:, used]
+        self.counts = np.asarray(self.counts, dtype=FLOAT)[:, used]
         self.words = [w for w, u in zip(self.words, used, strict=True) if u]
 
     @property
@@ -70,7 +73,7 @@ class Corpus:
     def query(self, words: Sequence[str]) -> np.ndarray:
         """f^Q over the vocabulary. Choice: a word no document has is left out, of |Q| too."""
         counted = Counter(words)
-        return np.array([float(counted[w]) for w in self.words])
+        return np.array([counted[w] for w in self.words], dtype=FLOAT)
 
     def has_any(self, words: np.ndarray) -> np.ndarray:
         """Documents with at least one of the marked words. Choice: a search lists these only."""
@@ -95,6 +98,10 @@ def expected_log(a: np.ndarray, theta: np.ndarray) -> np.ndarray:
 
 def normalised(values: np.ndarray) -> np.ndarray:
     return values / values.sum()
+
+
+def uniform(n: int) -> np.ndarray:
+    return np.full(n, FLOAT(1) / n)
 
 
 def from_logs(logs: np.ndarray) -> np.ndarray:
@@ -125,7 +132,7 @@ def bm25(c: Corpus, a: np.ndarray, k1: float, b: float, *, one_byte: bool = Fals
 
 def _saturating(c: Corpus, a: np.ndarray, k1: float, b: float, one_byte: bool) -> np.ndarray:
     lengths = np.array([lucene_length(n) for n in c.lengths]) if one_byte else c.lengths
-    scores = np.zeros(c.n_docs)
+    scores = np.zeros(c.n_docs, dtype=FLOAT)
     for d in range(c.n_docs):
         bound = k1 * (1 - b + b * lengths[d] / (c.cf.sum() / c.n_docs))
         for w in np.flatnonzero(c.counts[d]):
@@ -136,7 +143,7 @@ def _saturating(c: Corpus, a: np.ndarray, k1: float, b: float, one_byte: bool) -
 def lucene_dirichlet(c: Corpus, a: np.ndarray, mu: float) -> np.ndarray:
     """Lucene's LMDirichletSimilarity: p = (cf+1)/(|C|+1), one-byte lengths, a word adds 0 rather than less."""
     p = (c.cf + 1) / (c.cf.sum() + 1)
-    scores = np.zeros(c.n_docs)
+    scores = np.zeros(c.n_docs, dtype=FLOAT)
     for d in range(c.n_docs):
         for w in np.flatnonzero(c.counts[d]):
             word = np.log(1 + c.counts[d, w] / (mu * p[w])) + np.log(mu / (lucene_length(c.lengths[d]) + mu))
@@ -147,7 +154,7 @@ def lucene_dirichlet(c: Corpus, a: np.ndarray, mu: float) -> np.ndarray:
 def lucene_jelinek_mercer(c: Corpus, a: np.ndarray, lam: float) -> np.ndarray:
     """Lucene's LMJelinekMercerSimilarity: λ is the collection's share there."""
     p = (c.cf + 1) / (c.cf.sum() + 1)
-    scores = np.zeros(c.n_docs)
+    scores = np.zeros(c.n_docs, dtype=FLOAT)
     for d in range(c.n_docs):
         for w in np.flatnonzero(c.counts[d]):
             own = (1 - lam) * c.counts[d, w] / lucene_length(c.lengths[d])
@@ -198,6 +205,11 @@ class Answer:
     a: np.ndarray | None = None  # the final model over the whole vocabulary
     bounds: list[float] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        for name in ("scores", "first", "weights", "a"):
+            values = getattr(self, name)
+            setattr(self, name, None if values is None else np.asarray(values, dtype=np.float64))
+
 
 @dataclass
 class Feedback:
@@ -246,7 +258,7 @@ def tfidf_rocchio(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonr
     given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
     if not given.docs:
         return one_pass(c, f, first)
-    weights = np.full(len(given.docs), 1 / len(given.docs))
+    weights = uniform(len(given.docs))
     moved = query + s["beta"] * strongest(vectors[given.docs].mean(axis=0), s["fb_terms"])
     return Answer(vectors @ moved, c.has_any(moved > 0), first, given.docs, weights, moved)
 
@@ -264,7 +276,7 @@ def relevance_model(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), no
 
 def _theta_r(c: Corpus, f: np.ndarray, given: Feedback, s: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     if given.judged:
-        weights = np.full(len(given.docs), 1 / len(given.docs))
+        weights = uniform(len(given.docs))
     else:
         likelihood = expected_log(f, smoothed(c, s["smoothing"], s["lambda_query"], s["mu"])[given.docs])
         weights = from_logs(likelihood)  # (5.4), (5.8)
@@ -318,6 +330,8 @@ def anserini_rm3(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonre
         return one_pass(c, f, first)
     usable = np.array([re.fullmatch("[a-z0-9]{2,20}", w) is not None for w in c.words]) & (10 * c.df <= c.n_docs)
     raw = np.ones(len(given.docs)) if given.judged else first[given.docs]
+    if ((raw > 0) & (raw < 1e-12)).any():  # a score that is floored to 0 or not by rounding alone
+        raise Undecided
     total = np.zeros(len(c.words))
     for d, score in zip(given.docs, raw, strict=True):
         cut = _most_frequent(c.counts[d] * usable, c.words, s["fb_terms"])
@@ -372,10 +386,10 @@ def smoothed_dirichlet(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(),
     a_n = c.p
     if given.nonrelevant:
         n = len(given.nonrelevant)
-        a_n = geometric_mean(np.full(n, 1 / n), theta_m[given.nonrelevant])
+        a_n = geometric_mean(uniform(n), theta_m[given.nonrelevant])
     bounds: list[float] = []
     if given.judged:
-        weights = np.full(len(given.docs), 1 / len(given.docs))
+        weights = uniform(len(given.docs))
     elif s["first_stage"] == "bm25" and s["posterior"] == "approximate":
         weights = from_logs(s["precision"] * first[given.docs])  # Choice: BM25 stands for the log ratio
     elif s["posterior"] == "approximate":

@@ -62,9 +62,16 @@ def _detail(model) -> str:
 
 
 def _as_json(model) -> dict:
-    names = ("name", "symbol", "default", "paper", "meaning")
+    from sdretrieval.ranking.parameters import domains
+    from sdretrieval.ranking.profiles import profile_settings
+
+    paper = profile_settings("paper", model)
     return {
         "description": model.description,
         "uses_feedback": model.uses_feedback,
-        "parameters": [dict(zip(names, row, strict=True)) for row in _rows(model)],
-    }
+        "parameters": [
+            {"name": name, "symbol": domain.symbol, "default": f.default, "paper": paper.get(name),
+             "meaning": domain.help, "range": domain.describe(), "grid": list(domain.grid or domain.choices)}
+            for name, (f, domain) in domains(model).items()
+        ],
+    }  # fmt: skip

@@ -118,6 +118,8 @@ def write(args, verb: str, found, ranker, snapshot, report, began: float, inputs
     from sdretrieval.trec import write_run
 
     without = [qid for qid, ranking in found.items() if not len(ranking)]
+    if not found:
+        raise InputError("none of these topics is in the run", file=args.topics, remedy="Do the two belong together?")
     if len(without) == len(found):
         why = "none of their words is in the index" if report.empty_topics else "nothing was found for any of them"
         raise InputError(
@@ -134,7 +136,8 @@ def write(args, verb: str, found, ranker, snapshot, report, began: float, inputs
         write_manifest(args.output, note)
     say = lambda text: print(text, file=sys.stderr)  # noqa: E731
     if report.empty_topics:
-        say(f"no known word in topics {', '.join(report.empty_topics[:10])}: no documents for them")
+        so = "their documents all score 0" if verb == "rerank" else "no documents for them"
+        say(f"no known word in topics {', '.join(report.empty_topics[:10])}: {so}")
     elif without:
         say(f"no documents for topics {', '.join(without[:10])}")
     if report.dropped:

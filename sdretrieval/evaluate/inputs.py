@@ -12,6 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import nlargest
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -109,16 +110,20 @@ def read_manifest(path: str | PathLike[str]) -> Mapping[str, Any]:
     return manifest
 
 
-def read_expansions(path: str | PathLike[str]) -> dict[str, dict[str, float]]:
-    """``{"qid": …, "terms": {term: weight}}`` per line; other keys are of no interest here."""
+def read_expansions(path: str | PathLike[str], most: int = 100) -> dict[str, dict[str, float]]:
+    """``{"qid": …, "terms": {term: weight}}`` per line; other keys are of no interest here.
+
+    The ``most`` heaviest terms are kept: an unpruned model weighs the whole vocabulary.
+    """
     expansions: dict[str, dict[str, float]] = {}
     for number, line in numbered_lines(path):
         if not line.strip():
             continue
         try:
             record = json.loads(line)
-            terms = record["terms"]
-            expansions[str(record["qid"])] = {str(term): float(weight) for term, weight in terms.items()}
+            terms = {str(term): float(weight) for term, weight in record["terms"].items()}
+            heaviest = nlargest(most, terms.items(), key=lambda pair: abs(pair[1]))
+            expansions[str(record["qid"])] = dict(heaviest)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise InputError(
                 f'expected {{"qid": …, "terms": {{term: weight}}}}, got {line[:80]!r} ({error!r})',

@@ -60,8 +60,9 @@ class SDClass:
         return cls(terms, g, 1.0 / (1.0 + float(statistics.p[terms] @ np.expm1(g))))
 
     def excess(self, statistics: Statistics) -> TermModel:
-        """a - p"""
-        return TermModel(self.terms, self.c * statistics.p[self.terms] * np.expm1(self.g), self.c - 1.0)
+        """a - p, without subtracting numbers that are nearly equal: c - 1 = -c Σ_w p_w (exp(g_w) - 1)."""
+        over = self.c * statistics.p[self.terms] * np.expm1(self.g)
+        return TermModel(self.terms, over, -float(over.sum()))
 
     def negative_entropy(self, statistics: Statistics) -> float:
         """Σ_w a_w log a_w"""

@@ -26,7 +26,7 @@ from sdretrieval.errors import ParameterError
 from sdretrieval.temporal.kernels import Floats, Kernel, as_kernel, check_bandwidth
 from sdretrieval.temporal.timeline import HOUR, known_times
 
-# Bandwidths, in units of the bounds' width, from which the reflected density is uniform to within a percent.
+# Bandwidths, in units of the bounds' width, from which the reflected density is uniform to about a percent.
 UNIFORM_FROM = {"gaussian": 3.0, "exponential": 12.0}
 UNIFORM_FROM_BOUNDED = 64.0
 ENTRIES_AT_ONCE = 2_000_000

@@ -39,9 +39,11 @@ def write_plots(analysis: DriftAnalysis, term: Callable[[int], str], folder: Pat
 
     written = []
     with matplotlib.rc_context(STYLE):
-        pictures = [("volume", volume(analysis)), ("likelihood", likelihood(analysis))]
+        pictures = [("volume", volume(analysis))]
         if analysis.curves:
-            pictures.insert(0, ("words", words(analysis, term)))
+            pictures.append(("words", words(analysis, term)))
+        if np.isfinite(analysis.offline.bandwidths).any():  # not where all documents are of one instant
+            pictures.append(("likelihood", likelihood(analysis)))
         for name, figure in pictures:
             for kind in ("png", "svg"):
                 path = folder / f"{name}.{kind}"

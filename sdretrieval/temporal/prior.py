@@ -3,10 +3,11 @@
 A prior gives each document the logarithm of a ratio,
 
     ρ(D) = log( f(t_D) / g(t_D) )       f   density over time of relevant documents
-                                        g   density over time of the documents being ranked
+                                        g   density over time of the documents they compete with
 
-so that it is 0 on average whatever the collection's own volume over time: a quiet month is not a bad month. Two models
-of f:
+so that it is 0 on average whatever the collection's own volume over time: a quiet month is not a bad month. g is
+estimated from the few hundred best-scored documents, not from the collection: where long abstracts became the custom
+in later years, say, all high scores lie late, and that says nothing about relevance. Two models of f:
 
 :class:`Recency`   f ∝ g · K_h(t_q - t), an online kernel: documents fade from the time of the query backwards
 :class:`Density`   f is the kernel density of the best-scored (or judged) documents, by their weights
@@ -17,12 +18,13 @@ documents, with h = ∞, no recency at all, among those tried. Density: Silverma
 **Weight.** score'(D) = score(D) + w · s · ρ(D), where s is the spread (standard deviation) of the hundred best scores:
 models differ in the scale of their scores by orders of magnitude. Without a given w it is
 
-    w = W · max(0, 1 - 1/(n · gain))       gain   nats per document by which f tells the best-scored documents better
+    w = W · max(0, 1 - c/(n · gain))       gain   nats per document by which f tells the best-scored documents better
                                                   than g does; leave-one-out for the density
                                            n      their effective number (Kish)
+                                           c      1 nat for recency, the price of its one parameter by Akaike's
+                                                  count; 2 for the density, which bends more easily
 
-so where time says nothing about them the prior vanishes (n · gain <= 1 nat: the price of one parameter by Akaike's
-count).
+so where time says nothing about them the prior vanishes.
 
 Conventions: an undated document has ρ = 0, the average. A document after the query's time has the floor of the
 recency kernel, as if infinitely old; one *at* the query's time is as recent as can be. Topics without a time have no
@@ -43,6 +45,7 @@ from sdretrieval.temporal.density import effective_size, likelihood_bandwidth, s
 from sdretrieval.temporal.kernels import Floats, Kernel, as_kernel
 
 BINS = 1024  # along the times of one query's documents
+COMPARED = 10  # documents to compare with, for each one of the evidence
 SPREAD_DEPTH = 100  # the best scores whose spread is the unit of the prior's weight
 AUTO = "auto"
 EVIDENCE = ("score", "posterior", "rank", "uniform")
@@ -53,11 +56,13 @@ class Ranked:
     """What a prior may look at: one query's documents, and the best of them as evidence of when relevance lies.
 
     times       of the documents being ranked, ms; NaN where undated
+    compared    of the best of them, with which the evidence is compared: g
     first       times of the evidence (dated), and ``weights`` summing to one
     """
 
     query_time: float | None
     times: Floats
+    compared: Floats
     first: Floats
     weights: Floats
 
@@ -70,19 +75,23 @@ class Ratio:
     bandwidth: float = inf
     gain: float = 0.0
     size: float = 0.0
+    price: float = 1.0
     notes: dict[str, str] = field(default_factory=dict)
 
     @property
     def trust(self) -> float:
-        """1 - 1/(n · gain), at least 0: how far the evidence is from what chance would give."""
+        """1 - c/(n · gain), at least 0: how far the evidence is from what chance would give."""
         total = self.size * self.gain
-        return 1.0 - 1.0 / total if total > 1.0 else 0.0
+        return 1.0 - self.price / total if total > self.price else 0.0
 
 
 class TimeGrid:
-    """The documents' times in equal bins: densities over them cost bins, not documents."""
+    """The documents' times in equal bins: densities over them cost bins, not documents.
 
-    def __init__(self, times: Floats, bins: int = BINS) -> None:
+    ``shares`` of ``compared`` documents in each bin are g before smoothing.
+    """
+
+    def __init__(self, times: Floats, compared: Floats, bins: int = BINS) -> None:
         dated = np.isfinite(times)
         self.any = bool(dated.any())
         self.low = float(np.min(times, initial=inf, where=dated)) if self.any else 0.0
@@ -92,8 +101,7 @@ class TimeGrid:
         self.step = self.span / bins if self.span > 0 else 1.0
         self.bin_of = self._bins(np.where(dated, times, self.low))
         self.undated = np.flatnonzero(~dated)
-        counts = np.bincount(self.bin_of, minlength=bins).astype(np.float64)
-        counts[0] -= len(self.undated)
+        counts = np.bincount(self.bins_at(compared[np.isfinite(compared)]), minlength=bins).astype(np.float64)
         self.shares = counts / max(counts.sum(), 1.0)
         self.centres: Floats = np.asarray(self.low + (np.arange(bins) + 0.5) * self.step, dtype=np.float64)
 
@@ -164,7 +172,7 @@ class Recency:
     def ratio(self, ranked: Ranked) -> Ratio:
         if ranked.query_time is None:
             return Ratio(np.zeros(len(ranked.times)), notes={"recency": "the topic has no time"})
-        grid = TimeGrid(ranked.times)
+        grid = TimeGrid(ranked.times, ranked.compared)
         if grid.span <= 0:
             return Ratio(np.zeros(len(ranked.times)))
         t_q = ranked.query_time
@@ -228,7 +236,7 @@ class Density:
 
     def ratio(self, ranked: Ranked) -> Ratio:
         nothing = Ratio(np.zeros(len(ranked.times)))
-        grid = TimeGrid(ranked.times)
+        grid = TimeGrid(ranked.times, ranked.compared)
         if grid.span <= 0 or len(ranked.first) == 0:
             return nothing
         h = self._choose(ranked, grid)
@@ -242,7 +250,7 @@ class Density:
         values = log_ratio[grid.bin_of]
         values[grid.undated] = 0.0
         gain = self._gain(ranked, grid, kernel, h, g)
-        return Ratio(values, h, gain, effective_size(ranked.weights))
+        return Ratio(values, h, gain, effective_size(ranked.weights), price=2.0)
 
     def _choose(self, ranked: Ranked, grid: TimeGrid) -> float:
         """h in ms, never narrower than a bin and a half: below that the grid would show."""

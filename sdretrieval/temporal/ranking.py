@@ -28,6 +28,7 @@ from sdretrieval.temporal.density import mode, silverman
 from sdretrieval.temporal.kernels import Floats
 from sdretrieval.temporal.prior import (
     AUTO,
+    COMPARED,
     EVIDENCE,
     SPREAD_DEPTH,
     Density,
@@ -333,8 +334,9 @@ class _Session:
         prior = self.settings.prior
         if prior is None or len(docs) == 0:
             return scores
-        first, unit = self._first(scores)
-        ranked = self._evidence(result, docs, scores, first, unit)
+        best = self._best(scores)
+        unit = spread(scores[best[:SPREAD_DEPTH]])
+        ranked = self._evidence(result, docs, scores, best, unit)
         ratio: Ratio = prior.ratio(ranked)
         weight = weight_of(prior, ratio, self.settings.weight)
         result.notes["time"] = {
@@ -343,20 +345,20 @@ class _Session:
         }  # fmt: skip
         return scores + (weight * unit) * ratio.values if weight > 0 else scores
 
-    def _first(self, scores: np.ndarray) -> tuple[np.ndarray, float]:
-        """Places of the best scores in rank order, and their spread."""
-        depth = max(SPREAD_DEPTH, self.settings.time_docs)
+    def _best(self, scores: np.ndarray) -> np.ndarray:
+        """Places of the best scores in rank order."""
+        depth = max(SPREAD_DEPTH, COMPARED * self.settings.time_docs)
         if len(scores) > depth:
             best = np.argpartition(scores, len(scores) - depth)[len(scores) - depth :]
         else:
             best = np.arange(len(scores))
-        best = best[np.lexsort((best, -scores[best]))]
-        return best[: self.settings.time_docs], spread(scores[best[:SPREAD_DEPTH]])
+        return best[np.lexsort((best, -scores[best]))]
 
     def _evidence(
-        self, result: Result, docs: np.ndarray, scores: np.ndarray, first: np.ndarray, unit: float
+        self, result: Result, docs: np.ndarray, scores: np.ndarray, best: np.ndarray, unit: float
     ) -> Ranked:
         feedback, kind = result.feedback, self.settings.evidence
+        first = best[: self.settings.time_docs]
         if feedback is not None and feedback.judged:
             evidence, weights = feedback.docs, uniform(len(feedback))
         elif feedback is not None and result.expansion is not None and kind == "posterior":
@@ -374,9 +376,9 @@ class _Session:
         weights = weights[kept]
         total = weights.sum()
         query_time = None if result.query.time is None else float(result.query.time)
-        return Ranked(
-            query_time, _float_times(self.times[docs]), times[kept], weights / total if total > 0 else weights
-        )
+        all_times = _float_times(self.times[docs])
+        compared = all_times[best[: COMPARED * self.settings.time_docs]]
+        return Ranked(query_time, all_times, compared, times[kept], weights / total if total > 0 else weights)
 
 
 def _known_then(query: Query, statistics: Statistics) -> Query:

@@ -135,7 +135,9 @@ def test_it_fetches_nothing(page):
 
 def test_the_policy_is_in_force(page):
     """A script that got in after all would not run."""
-    page.execute_script("const s = document.createElement('script'); s.textContent = 'window.late = 1'; document.body.append(s)")
+    page.execute_script(
+        "const s = document.createElement('script'); s.textContent = 'window.late = 1'; document.body.append(s)"
+    )
     assert page.execute_script("return window.late") is None
     said = page.get_log("browser")  # and the browser says so; the log is emptied by reading
     assert any("Content Security Policy" in entry["message"] for entry in said)

@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,28 +76,29 @@ class Collection:
     qrels: Path
     index: Path
 
-    def __post_init__(self) -> None:
-        place = 0
-        records, judgments = [], []
-        for qid, (_, documents) in SUBJECTS.items():
-            for text, grade in documents:
-                place += 1
-                docid, date = f"doc{place:02d}", f"2024-{1 + place % 6:02d}-{1 + place % 28:02d}"
-                records.append({"id": docid, "contents": text, "date": date, "subject": qid})
-                judgments.append(f"{qid} 0 {docid} {grade}\n")
-        self.documents.parent.mkdir(parents=True, exist_ok=True)
-        self.documents.write_text("".join(json.dumps(record) + "\n" for record in records))
-        self.qrels.write_text("".join(judgments))
-        self.topics.write_text("".join(f"{qid}\t{query}\n" for qid, (query, _) in SUBJECTS.items()))
+
+def write_collection(folder: Path) -> Collection:
+    """30 documents of 2024, 6 topics, graded judgments; the index is still to be made."""
+    made = Collection(
+        folder / "documents.jsonl", folder / "topics.tsv", folder / "qrels.txt", folder / "indexes" / "tiny"
+    )
+    documents, judgments = [], []
+    for qid, (_, texts) in SUBJECTS.items():
+        for text, grade in texts:
+            place = len(documents) + 1
+            docid, date = f"doc{place:02d}", f"2024-{1 + place % 6:02d}-{1 + place % 28:02d}"
+            documents.append(json.dumps({"id": docid, "contents": text, "date": date, "subject": qid}) + "\n")
+            judgments.append(f"{qid} 0 {docid} {grade}\n")
+    made.documents.write_text("".join(documents))
+    made.qrels.write_text("".join(judgments))
+    made.topics.write_text("".join(f"{qid}\t{query}\n" for qid, (query, _) in SUBJECTS.items()))
+    return made
 
 
 @pytest.fixture(scope="session")
 def collection(tmp_path_factory) -> Collection:
-    """30 documents, 6 topics, graded judgments; tests read it and never change it."""
-    folder = tmp_path_factory.mktemp("collection")
-    made = Collection(
-        folder / "documents.jsonl", folder / "topics.tsv", folder / "qrels.txt", folder / "indexes" / "tiny"
-    )
+    """Tests read it and never change it."""
+    made = write_collection(tmp_path_factory.mktemp("collection"))
     words = ["index", "--input", made.documents, "--index", made.index, "--date-field", "date"]
     assert main([str(word) for word in words]) == 0
     return made
@@ -105,34 +106,58 @@ def collection(tmp_path_factory) -> Collection:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command left on the screen."""
+    """What a command left on the screen, and its exit code."""
 
     code: int
     out: str
     err: str
 
 
-Typed = Callable[..., Outcome]
-
-
 @pytest.fixture
-def typed(capsys) -> Typed:
+def typed(capsys) -> Callable[..., Outcome]:
     """``typed("search", "--index", …)``: a command in this process, where the JVM is started once."""
 
     def run(*words: object) -> Outcome:
         capsys.readouterr()
-        code = main([str(word) for word in words])
+        try:
+            code = main([str(word) for word in words])
+        except SystemExit as refused:  # argparse: a flag that is wrong or missing
+            code = refused.code if isinstance(refused.code, int) else 1
         out, err = capsys.readouterr()
         return Outcome(code, out, err)
 
     return run
 
 
-def start(*words: object, code: str | None = None, **options) -> subprocess.Popen:
-    """A command in a process of its own; ``code`` runs first in it."""
-    program = f"{code or ''}\nimport sys\nfrom sdretrieval.cli.main import main\nsys.exit(main(sys.argv[1:]))\n"
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), **options.pop("env", {})}
-    return subprocess.Popen(
-        [sys.executable, "-c", program, *map(str, words)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **options,
-    )  # fmt: skip
+@pytest.fixture
+def refused(typed) -> Callable[..., str]:
+    """A command that must be refused: exit code 2 and, on stderr, one error with perhaps its remedy."""
+
+    def run(verb: str, *words: object) -> str:
+        outcome = typed(verb, *words)
+        assert (outcome.code, outcome.out) == (2, ""), outcome
+        told = outcome.err[outcome.err.rindex(f"sdretrieval {verb}: ") :]
+        assert "Traceback" not in outcome.err
+        assert len(told.splitlines()) <= 2, told
+        return told
+
+    return run
+
+
+@pytest.fixture
+def started() -> Iterator[Callable[..., subprocess.Popen]]:
+    """A command in a process of its own; ``code`` runs in it first. Whatever still runs at the end is killed."""
+    processes: list[subprocess.Popen] = []
+
+    def run(*words: object, code: str = "", **options) -> subprocess.Popen:
+        program = f"{code}\nimport sys\nfrom sdretrieval.cli.main import main\nsys.exit(main(sys.argv[1:]))\n"
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
+        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONWARNINGS": "default"}
+        command = [sys.executable, "-c", program, *map(str, words)]
+        processes.append(subprocess.Popen(command, env=environment, **options))
+        return processes[-1]
+
+    yield run
+    for process in processes:
+        process.kill()
+        process.communicate()

@@ -37,7 +37,7 @@ def corpora(draw: st.DrawFn, min_docs: int = 1, max_docs: int = 8, max_words: in
 
 
 def snapshot_of(corpus: Corpus) -> Snapshot:
-    return Snapshot.from_counts(corpus.counts, corpus.words, corpus.docids)
+    return Snapshot.from_counts(corpus.counts.astype(np.int64), corpus.words, corpus.docids)
 
 
 @st.composite

@@ -104,7 +104,7 @@ def test_every_parameter_of_every_model_is_varied():
 
 
 @pytest.mark.parametrize("model", SETTINGS)
-@examples(50)
+@examples(40)
 @given(data=st.data())
 def test_search_is_the_equation(model: str, data: st.DataObject):
     corpus = data.draw(corpora())
@@ -119,7 +119,7 @@ def test_search_is_the_equation(model: str, data: st.DataObject):
 
 
 @pytest.mark.parametrize("model", SETTINGS)
-@examples(40)
+@examples(25)
 @given(data=st.data())
 def test_rerank_of_all_documents_is_the_equation(model: str, data: st.DataObject):
     """Also for documents that have none of the words, and for empty ones."""
@@ -135,7 +135,7 @@ def test_rerank_of_all_documents_is_the_equation(model: str, data: st.DataObject
 
 
 @pytest.mark.parametrize("model", FEEDBACK_MODELS)
-@examples(60)
+@examples(35)
 @given(data=st.data())
 def test_judged_feedback_is_the_equation(model: str, data: st.DataObject):
     corpus = data.draw(corpora(min_docs=2))
@@ -157,7 +157,7 @@ def test_judged_feedback_is_the_equation(model: str, data: st.DataObject):
 
 
 @pytest.mark.parametrize("first_stage", ["bm25", "ql"])
-@examples(40)
+@examples(30)
 @given(data=st.data())
 def test_anserini_mode_is_anserinis_rm3(first_stage: str, data: st.DataObject):
     """In single precision, as Anserini: equal to 1e-6."""
@@ -175,7 +175,7 @@ def test_anserini_mode_is_anserinis_rm3(first_stage: str, data: st.DataObject):
 
 
 @pytest.mark.parametrize("posterior", ["approximate", "exact"])
-@examples(40)
+@examples(30)
 @given(data=st.data())
 def test_the_bound_is_the_mixtures_and_never_falls(posterior: str, data: st.DataObject):
     corpus = data.draw(corpora(min_docs=2))
@@ -192,7 +192,7 @@ def test_the_bound_is_the_mixtures_and_never_falls(posterior: str, data: st.Data
     assert_same_ranking(result, answer, corpus)
 
 
-@examples(60)
+@examples(30)
 @given(data=st.data())
 def test_dense_model_is_kept_whole(data: st.DataObject):
     """What the sparse form says about the whole vocabulary is the dense model, word by word."""
@@ -213,7 +213,7 @@ def test_dense_model_is_kept_whole(data: st.DataObject):
 
 
 @pytest.mark.parametrize("model", SETTINGS)
-@examples(15)
+@examples(12)
 @given(data=st.data())
 def test_order_of_documents_and_words_does_not_matter(model: str, data: st.DataObject):
     """Rows and columns shuffled: the same list to the last bit. Only the docid may decide ties."""
@@ -233,7 +233,7 @@ def test_order_of_documents_and_words_does_not_matter(model: str, data: st.DataO
 
 
 @pytest.mark.parametrize("model", [m for m in SETTINGS if m != "tfidf"])
-@examples(15)
+@examples(12)
 @given(data=st.data())
 def test_spelling_does_not_matter(model: str, data: st.DataObject):
     """Words renamed so that the vocabulary sorts otherwise: the same scores, up to the order of additions."""
@@ -252,7 +252,7 @@ def test_spelling_does_not_matter(model: str, data: st.DataObject):
     assert_scores(first.scores, np.array([scores[d] for d in first.docs.tolist()]))
 
 
-@examples(60)
+@examples(30)
 @given(data=st.data())
 def test_rm3_with_all_weight_on_the_query_ranks_as_ql(data: st.DataObject):
     corpus = data.draw(corpora())
@@ -324,7 +324,7 @@ def test_dense_share_decides_between_the_two_ways(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("model", SETTINGS)
-@examples(15)
+@examples(12)
 @given(data=st.data())
 def test_search_and_rerank_agree(model: str, data: st.DataObject):
     """Re-ranking the first pass of all documents gives search's scores to each document search lists."""

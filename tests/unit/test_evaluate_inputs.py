@@ -23,7 +23,13 @@ from sdretrieval.evaluate.tables import number, probability, text_table
 
 @pytest.mark.parametrize(
     ("file", "name"),
-    [("ql.trec", "ql"), ("QL.txt.gz", "QL"), ("run.bm25.tuned", "run.bm25.tuned"), (".txt", ".txt"), ("a+b.run", "a+b")],
+    [
+        ("ql.trec", "ql"),
+        ("QL.txt.gz", "QL"),
+        ("run.bm25.tuned", "run.bm25.tuned"),
+        (".txt", ".txt"),
+        ("a+b.run", "a+b"),
+    ],
 )
 def test_a_run_is_called_after_its_file(file, name):
     assert stem(Path(file)) == name
@@ -58,6 +64,12 @@ def test_what_lies_beside_a_run_is_read(tmp_path):
     assert find_beside(tmp_path / "other.trec", "manifest.json") is None
 
 
+def test_only_the_heaviest_terms_are_kept(tmp_path):
+    file = tmp_path / "e.jsonl"
+    file.write_text(json.dumps({"qid": "1", "terms": {f"t{i}": (-1) ** i * i for i in range(500)}}))
+    assert read_expansions(file, most=3) == {"1": {"t499": -499.0, "t498": 498.0, "t497": -497.0}}
+
+
 @pytest.mark.parametrize("text", ["{", "[1]", "[" * 100_000])
 def test_a_broken_manifest_is_named(tmp_path, text):
     file = tmp_path / "m.json"
@@ -66,7 +78,9 @@ def test_a_broken_manifest_is_named(tmp_path, text):
         read_manifest(file)
 
 
-@pytest.mark.parametrize("line", ["{}", '{"qid": 1}', '{"qid": 1, "terms": ["a"]}', '{"qid": 1, "terms": {"a": "x"}}', "x"])
+@pytest.mark.parametrize(
+    "line", ["{}", '{"qid": 1}', '{"qid": 1, "terms": ["a"]}', '{"qid": 1, "terms": {"a": "x"}}', "x"]
+)
 def test_a_broken_expansion_is_named_with_its_line(tmp_path, line):
     file = tmp_path / "e.jsonl"
     file.write_text('{"qid": "1", "terms": {}}\n' + line + "\n")

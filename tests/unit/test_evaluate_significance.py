@@ -118,10 +118,7 @@ def evaluations():
     qrels = {str(q): {f"d{i}": int(rng.random() < 0.3) for i in range(40)} for q in range(30)}
     return [
         evaluate(
-            {
-                q: {d: shift * grade + rng.normal() for d, grade in grades.items()}
-                for q, grades in qrels.items()
-            },
+            {q: {d: shift * grade + rng.normal() for d, grade in grades.items()} for q, grades in qrels.items()},
             qrels,
             ["AP", "P@5"],
             name=f"shift {shift}",

@@ -66,7 +66,7 @@ def test_help_of_the_installed_command():
 
 
 def test_public_names_exist():
-    """What ``__all__`` promises can be had, each in a process where nothing else was imported."""
+    """What ``__all__`` promises can be had, with nothing else imported before."""
     done = python(
         "import sdretrieval\nfor name in getattr(sdretrieval, '__all__', []):\n    getattr(sdretrieval, name)\n"
         "print(sdretrieval.__version__)"
