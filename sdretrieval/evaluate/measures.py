@@ -20,6 +20,8 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import compress, count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sdretrieval.errors import ParameterError
@@ -182,6 +184,7 @@ class Evaluator:
             for plain, full in zip(parse_measures([name]), parse_measures([name], rel), strict=True):
                 self._aliases.setdefault(plain, full)
                 self._aliases.setdefault(str(name), full)
+        self._names = {id(measure): full for full, measure in self.measures.items()}  # str(measure) takes its time
         trec_eval = ir_measures.providers.registry["pytrec_eval"]
         mine = [m for m in self.measures.values() if trec_eval.supports(m)]
         rest = [m for m in self.measures.values() if m not in mine]
@@ -220,22 +223,37 @@ class Evaluator:
         )
 
     def _values(self, run: RunLike, judged: list[str]) -> Iterator[tuple[str, str, float]]:
-        """(measure, topic, value); values for topics outside the run are of no interest here."""
-        wanted = set(judged)
-        if not wanted:
-            return
-        if self._trec_eval is not None:
-            # The scores as they are: trec_eval breaks ties itself.
-            scores = {qid: _scores(run, qid) for qid in judged}
-            for metric in self._trec_eval.iter_calc(scores):
-                if metric.query_id in wanted:
-                    yield str(metric.measure), metric.query_id, metric.value
-        if self._other is not None:
+        """(measure, topic, value), topic by topic: what was just made ready is still in the processor's cache."""
+        for qid in judged:
+            if self._trec_eval is not None:
+                # _iter_calc: the public method adds a zero for every other topic, each time it is called.
+                for metric in self._trec_eval._iter_calc({qid: self._as_scored(run, qid)}):
+                    yield self._names[id(metric.measure)], qid, metric.value
+        if self._other is not None and judged:
             # The other providers break ties each in their own way; ranks have none.
-            ranks = {qid: _ranks(run, qid) for qid in judged}
-            for metric in self._other.iter_calc(ranks):
-                if metric.query_id in wanted:
+            for metric in self._other.iter_calc({qid: _ranks(run, qid) for qid in judged}):
+                if metric.query_id in run:
                     yield str(metric.measure), metric.query_id, metric.value
+
+    def _as_scored(self, run: RunLike, qid: str) -> dict[str, float]:
+        """One topic for trec_eval. A Ranking is in trec_eval's order already, so ranks stand for scores and stand-ins
+        for unjudged documents: the same list to every measure, from strings that are made once."""
+        if not isinstance(run, Run):
+            return _scores(run, qid)
+        docids = run[qid].docids
+        names, ranks, scores = _stand_ins(len(docids))
+        scores = scores.copy()
+        for i in compress(count(), map(self._judgments[qid].__contains__, docids)):
+            del scores[names[i]]
+            scores[docids[i]] = ranks[i]
+        return scores
+
+
+@lru_cache(maxsize=64)
+def _stand_ins(n: int) -> tuple[list[str], list[float], dict[str, float]]:
+    """n names no document can have (ids hold no spaces), n falling scores, and both as one ranked list."""
+    names, ranks = [f" {i}" for i in range(n)], [-float(i) for i in range(n)]
+    return names, ranks, dict(zip(names, ranks, strict=True))
 
 
 def _plain(grades: Mapping[str, int]) -> dict[str, int]:

@@ -47,8 +47,8 @@ class RelevanceModel(Ranker):
 
     fb_docs: int = count(50, "feedback documents", symbol="N")
     smoothing: str = choice("jm", "how documents are smoothed, in every stage", ("jm", "dirichlet"))
-    lambda_query: float = weight(0.5, "smoothing of the first ranking and of W", symbol="λ_Q")
-    lambda_model: float = weight(0.9, "smoothing of feedback documents", symbol="λ_M")
+    lambda_query: float = weight(0.2, "smoothing of the first ranking and of W", symbol="λ_Q")
+    lambda_model: float = weight(0.7, "smoothing of feedback documents", symbol="λ_M")
     lambda_ranking: float = weight(0.3, "smoothing in the final ranking", symbol="λ_CE")
     mu: float = mu_parameter("Dirichlet prior of every stage")
 
@@ -95,7 +95,7 @@ class RM3(RelevanceModel):
     scoring: str = choice("bm25", "final ranking", ("bm25", "lm"))
     fb_docs: int = count(10, "feedback documents", symbol="N")
     fb_terms: int = count(40, "words kept of the relevance model", grid=(10, 20, 40, 80))
-    original_query_weight: float = share(0.4, "weight of the query as typed", symbol="λ")
+    original_query_weight: float = share(0.5, "weight of the query as typed", symbol="λ")
     k1: float = k1_parameter()
     b: float = b_parameter()
 

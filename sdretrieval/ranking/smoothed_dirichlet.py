@@ -86,7 +86,7 @@ class SmoothedDirichlet(Ranker):
     first_stage: str = choice("sd", "first ranking: (5.12), or BM25", ("sd", "bm25"))
     smoothing: str = choice("jm", "how documents are smoothed, in every stage", ("jm", "dirichlet"))
     lambda_query: float = weight(0.99, "smoothing of the query", symbol="λ_M1", grid=(0.9, 0.99))
-    lambda_first: float = weight(0.5, "smoothing of documents in the first ranking and E-step", symbol="λ_E1")
+    lambda_first: float = weight(0.3, "smoothing of documents in the first ranking and E-step", symbol="λ_E1")
     lambda_feedback: float = weight(
         1e-4, "smoothing of feedback documents in the M-step", symbol="λ_M2", grid=(1e-5, 1e-4, 1e-3, 1e-2)
     )

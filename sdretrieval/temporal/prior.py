@@ -34,17 +34,19 @@ recency (ρ = 0) but may have a density. Where all documents are of one instant 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
-from math import inf, isfinite, isinf
+from functools import cached_property
+from math import inf, isinf
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sdretrieval.errors import ParameterError
-from sdretrieval.temporal.density import effective_size, likelihood_bandwidth, silverman
+from sdretrieval.temporal import prior_loops as loops
+from sdretrieval.temporal.density import likelihood_bandwidth
 from sdretrieval.temporal.kernels import Floats, Kernel, as_kernel
+from sdretrieval.temporal.timeline import HOUR
 
-BINS = 1024  # along the times of one query's documents
+BINS = 512  # along the times of one query's documents; ρ is interpolated between them
+SHARP = 8  # bins: a recency narrower than that is computed document by document
 COMPARED = 10  # documents to compare with, for each one of the evidence
 SPREAD_DEPTH = 100  # the best scores whose spread is the unit of the prior's weight
 AUTO = "auto"
@@ -55,27 +57,40 @@ EVIDENCE = ("score", "posterior", "rank", "uniform")
 class Ranked:
     """What a prior may look at: one query's documents, and the best of them as evidence of when relevance lies.
 
-    times       of the documents being ranked, ms; NaN where undated
-    compared    of the best of them, with which the evidence is compared: g
+    low, high   first and last time of the dated documents being ranked, ms; low > high where none is dated
+    compared    times of the best documents (dated), with which the evidence is compared: g
     first       times of the evidence (dated), and ``weights`` summing to one
     """
 
     query_time: float | None
-    times: Floats
+    low: float
+    high: float
     compared: Floats
     first: Floats
     weights: Floats
 
+    @property
+    def tells_nothing(self) -> bool:
+        """No dates, or all of one instant, or nothing to go by."""
+        return not self.high > self.low or len(self.compared) == 0
+
 
 @dataclass(frozen=True, eq=False)
 class Ratio:
-    """ρ of each document, and what it rests on: ``gain`` nats per document over ``size`` effective documents."""
+    """ρ over time, and what it rests on: ``gain`` nats per document over ``size`` effective documents.
 
-    values: Floats
+    ``table``: ρ at the middles of equal bins from ``low`` on; None where ρ is 0 throughout. ``exact``: the arguments
+    of :func:`prior_loops.add_recency` where a table would be too coarse.
+    """
+
+    table: Floats | None = None
+    low: float = 0.0
+    step: float = 1.0
     bandwidth: float = inf
     gain: float = 0.0
     size: float = 0.0
     price: float = 1.0
+    exact: tuple | None = None
     notes: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -84,56 +99,33 @@ class Ratio:
         total = self.size * self.gain
         return 1.0 - self.price / total if total > self.price else 0.0
 
+    def added(self, scores: Floats, times: np.ndarray, docs: np.ndarray, factor: float) -> Floats:
+        """score + factor · ρ(t_D) for each of ``docs``; ``times`` are those of the whole snapshot."""
+        if factor == 0.0 or (self.table is None and self.exact is None):
+            return scores
+        if self.exact is not None:
+            return loops.add_recency(scores, times, docs, *(*self.exact, factor))
+        return loops.add_table(scores, times, docs, self.table, self.low, self.step, factor)
 
-class TimeGrid:
-    """The documents' times in equal bins: densities over them cost bins, not documents.
 
-    ``shares`` of ``compared`` documents in each bin are g before smoothing.
+def smoothed(masses: Floats, kernel: Kernel, width: float) -> Floats:
+    """Mass in each bin after smoothing by a kernel of ``width`` bins; what leaves at an end is reflected back in.
+
+    Reflection at both ends is what a cosine transform takes for granted, so smoothing is one product there.
+    ``masses`` may be several rows.
     """
+    from scipy.fft import dct, idct
 
-    def __init__(self, times: Floats, compared: Floats, bins: int = BINS) -> None:
-        dated = np.isfinite(times)
-        self.any = bool(dated.any())
-        self.low = float(np.min(times, initial=inf, where=dated)) if self.any else 0.0
-        high = float(np.max(times, initial=-inf, where=dated)) if self.any else 0.0
-        self.span = high - self.low
-        self.bins = bins
-        self.step = self.span / bins if self.span > 0 else 1.0
-        self.bin_of = self._bins(np.where(dated, times, self.low))
-        self.undated = np.flatnonzero(~dated)
-        counts = np.bincount(self.bins_at(compared[np.isfinite(compared)]), minlength=bins).astype(np.float64)
-        self.shares = counts / max(counts.sum(), 1.0)
-        self.centres: Floats = np.asarray(self.low + (np.arange(bins) + 0.5) * self.step, dtype=np.float64)
-
-    def _bins(self, times: Floats) -> NDArray[np.int64]:
-        return np.minimum(((times - self.low) / self.step).astype(np.int64), self.bins - 1)
-
-    def bins_at(self, times: Floats) -> NDArray[np.int64]:
-        """The bins of any times; those outside are taken to the nearest end."""
-        return self._bins(np.clip(times, self.low, self.low + self.span))
-
-    def histogram(self, times: Floats, weights: Floats) -> Floats:
-        return np.bincount(self.bins_at(times), weights=weights, minlength=self.bins).astype(np.float64)
-
-    def smoothed(self, masses: Floats, kernel: Kernel, bandwidth: float) -> Floats:
-        """Mass in each bin after smoothing; what a kernel puts beyond an end is reflected back in.
-
-        Reflection at both ends is what a cosine transform takes for granted, so smoothing is one product there.
-        """
-        from scipy.fft import dct, idct
-
-        # dct and idct of the usual scaling undo each other; the kernel's own transform has eigenvalue 1 for a constant.
-        return np.maximum(idct(dct(masses) * _eigenvalues(kernel, bandwidth / self.step, self.bins)), 0.0)
-
-
-@lru_cache(maxsize=64)
-def _eigenvalues(kernel: Kernel, width: float, bins: int) -> Floats:
-    """Of the matrix that smooths by a kernel of ``width`` bins with reflection at both ends."""
+    bins = masses.shape[-1]
     reach = min(int(kernel.width * width) + 1, 64 * bins)
-    offsets = np.arange(-reach, reach + 1)
-    values = kernel(offsets / width)
-    folded = np.bincount(offsets % (2 * bins), weights=values / values.sum(), minlength=2 * bins)
-    return np.fft.rfft(folded).real[:bins]
+    values = kernel(np.arange(reach + 1) / width)
+    values /= 2.0 * values.sum() - values[0]
+    period = np.zeros(-(-(reach + 1) // (2 * bins)) * 2 * bins)
+    period[: reach + 1] = values
+    period = period.reshape(-1, 2 * bins).sum(axis=0)
+    # The kernel is even: its transform is twice the real part of one half's, the middle counted once.
+    eigenvalues = 2.0 * np.fft.rfft(period).real[:bins] - values[0]
+    return np.maximum(idct(dct(masses) * eigenvalues), 0.0)
 
 
 def _check_floor(value: float) -> None:
@@ -171,55 +163,46 @@ class Recency:
 
     def ratio(self, ranked: Ranked) -> Ratio:
         if ranked.query_time is None:
-            return Ratio(np.zeros(len(ranked.times)), notes={"recency": "the topic has no time"})
-        grid = TimeGrid(ranked.times, ranked.compared)
-        if grid.span <= 0:
-            return Ratio(np.zeros(len(ranked.times)))
-        t_q = ranked.query_time
-        best = Ratio(np.zeros(len(ranked.times)))
-        size = effective_size(ranked.weights)
-        for h in self._candidates(t_q, grid):
-            log_mean = self._log_mean(t_q, grid, h)
-            gain = float(ranked.weights @ self._log_kernel(t_q - ranked.first, h)) - log_mean if size else 0.0
-            if gain > best.gain or not isinstance(self.bandwidth, str):
-                best = Ratio(best.values, h, gain, size)
-        if isinf(best.bandwidth):
-            return best
-        values = self._log_kernel(t_q - ranked.times, best.bandwidth) - self._log_mean(t_q, grid, best.bandwidth)
-        values[grid.undated] = 0.0
-        return Ratio(values, best.bandwidth, best.gain, best.size)
+            return Ratio(notes={"recency": "the topic has no time"})
+        if ranked.tells_nothing:
+            return Ratio()
+        t_q, shape = ranked.query_time, (*self._shape, self.floor)
+        if isinstance(self.bandwidth, str):
+            oldest = t_q - ranked.low
+            if oldest <= 0:  # everything lies in the future
+                return Ratio()
+            grid = (oldest / 64, 4 * oldest, self.tried)
+        elif isinf(self.bandwidth):
+            return Ratio()
+        else:
+            grid = (float(self.bandwidth), float(self.bandwidth), 1)
+        h, log_mean, gain, size = loops.choose_recency(
+            *shape, t_q, ranked.compared, ranked.first, ranked.weights, *grid
+        )
+        if isinstance(self.bandwidth, str) and not gain > 0:
+            return Ratio()
+        step = (ranked.high - ranked.low) / BINS
+        # A kernel sharper than the bins, and a step down to the floor, do not fit a table.
+        if h < SHARP * step or ranked.high > t_q or self.kernel == "uniform":
+            return Ratio(exact=(*shape, t_q, h, log_mean), bandwidth=h, gain=gain, size=size)
+        table = loops.recency_table(*shape, t_q, h, log_mean, ranked.low, step, BINS)
+        return Ratio(table, ranked.low, step, h, gain, size)
 
-    def _candidates(self, t_q: float, grid: TimeGrid) -> list[float]:
-        if not isinstance(self.bandwidth, str):
-            return [self.bandwidth]
-        longest = max(t_q - grid.low, 0.0)
-        return np.geomspace(longest / 64, 4 * longest, self.tried).tolist() if longest > 0 else []
+    @cached_property
+    def _shape(self) -> tuple[int, int, int]:
+        return loops.shape_of(Kernel(self.kernel))
 
-    def _log_mean(self, t_q: float, grid: TimeGrid, h: float) -> float:
-        return float(np.log(grid.shares @ np.exp(self._log_kernel(t_q - grid.centres, h))))
-
-    def _log_kernel(self, age: Floats, h: float) -> Floats:
-        """log((1-ε) K(age/h)/K(0+) + ε); NaN stays NaN."""
-        if isinf(h):
-            return np.zeros(len(age))
-        kernel = Kernel(self.kernel)
-        with np.errstate(over="ignore"):
-            relative = kernel(np.abs(age) / h) / _peak(self.kernel)
-        relative[age < 0] = 0.0  # the future; at the query's own instant a document is as recent as can be
-        return np.log((1.0 - self.floor) * relative + self.floor)
-
-
-@lru_cache(maxsize=8)
-def _peak(kernel: str) -> float:
-    return float(Kernel(kernel)(0.0))
+    def faded(self, ages: Floats, h: float) -> Floats:
+        """(1-ε) K_h(age)/K_h(0+) + ε"""
+        return np.exp(loops.log_faded(*self._shape, self.floor, ages, float(h)))
 
 
 @dataclass(frozen=True)
 class Density:
-    """ρ = log((1-ε) f̂(t_D)/ĝ(t_D) + ε): where in time the evidence lies, against where all documents lie.
+    """ρ = log((1-ε) f̂(t_D)/ĝ(t_D) + ε): where in time the evidence lies, against where its competitors lie.
 
-    Both densities are smoothed alike, so a relevance that follows the collection's volume has ρ = 0, and reflected at
-    the ends. ``bandwidth`` in ms, "auto" (Silverman's rule for the weights, times ``narrower``) or "cv".
+    Both densities are smoothed alike, so a relevance that follows the volume has ρ = 0, and reflected at the ends.
+    ``bandwidth`` in ms, "auto" (Silverman's rule for the weights, times ``narrower``) or "cv".
     """
 
     kernel: str = "gaussian"
@@ -235,50 +218,47 @@ class Density:
         _check_floor(self.floor)
 
     def ratio(self, ranked: Ranked) -> Ratio:
-        nothing = Ratio(np.zeros(len(ranked.times)))
-        grid = TimeGrid(ranked.times, ranked.compared)
-        if grid.span <= 0 or len(ranked.first) == 0:
-            return nothing
-        h = self._choose(ranked, grid)
-        if isinf(h):
-            return nothing
+        if ranked.tells_nothing or len(ranked.first) == 0:
+            return Ratio()
+        step = (ranked.high - ranked.low) / BINS
         kernel = Kernel(self.kernel)
-        f = grid.smoothed(grid.histogram(ranked.first, ranked.weights), kernel, h)
-        g = grid.smoothed(grid.shares, kernel, h)
-        ratio = np.divide(f, g, out=np.zeros(grid.bins), where=g > 1e-300)
-        log_ratio = np.log((1.0 - self.floor) * ratio + self.floor)
-        values = log_ratio[grid.bin_of]
-        values[grid.undated] = 0.0
-        gain = self._gain(ranked, grid, kernel, h, g)
-        return Ratio(values, h, gain, effective_size(ranked.weights), price=2.0)
+        h, size = self._choose(ranked, kernel, step)
+        if isinf(h):
+            return Ratio()
+        places = np.minimum((np.clip(ranked.first, ranked.low, ranked.high) - ranked.low) / step, BINS - 1)
+        at = places.astype(np.int64)
+        others = np.minimum((ranked.compared - ranked.low) / step, BINS - 1).astype(np.int64)
+        masses = np.stack(
+            [
+                np.bincount(at, weights=ranked.weights, minlength=BINS),
+                np.bincount(others, minlength=BINS) / len(others),
+            ]
+        )
+        f, g = smoothed(masses, kernel, h / step)
+        ratio = np.divide(f, g, out=np.zeros(BINS), where=g > 1e-300)
+        table = np.log((1.0 - self.floor) * ratio + self.floor)
+        left_out = loops.left_out_density(
+            ranked.first, ranked.weights, ranked.low, ranked.high, *loops.shape_of(kernel), h
+        ) * (float(kernel(0.0)) * step / h)
+        told = np.log((1.0 - self.floor) * left_out / np.maximum(g[at], 1e-300) + self.floor)
+        # One instant alone: nothing is left when it is left out, and nothing is known of how sharp the density is.
+        gain = float(ranked.weights @ told) if left_out.any() else 0.0
+        return Ratio(table, ranked.low, step, h, gain, size, price=2.0)
 
-    def _choose(self, ranked: Ranked, grid: TimeGrid) -> float:
-        """h in ms, never narrower than a bin and a half: below that the grid would show."""
+    def _choose(self, ranked: Ranked, kernel: Kernel, step: float) -> tuple[float, float]:
+        """h in ms, never narrower than a bin and a half: below that the bins would show; and the effective size."""
+        spread_ms, size = loops.spread_in_time(ranked.first, ranked.weights)
         if self.bandwidth == "cv":
             h = likelihood_bandwidth(
-                ranked.first, ranked.weights, self.kernel, bounds=(grid.low, grid.low + grid.span),
-                candidates=np.geomspace(grid.span / 128, grid.span, 8),
+                ranked.first, ranked.weights, self.kernel, bounds=(ranked.low, ranked.high),
+                candidates=np.geomspace(ranked.high - ranked.low, (ranked.high - ranked.low) / 128, 8),
             )  # fmt: skip
         elif isinstance(self.bandwidth, str):
-            h = self.narrower * silverman(ranked.first, ranked.weights, self.kernel)
+            rule = 0.9 * spread_ms * size**-0.2 * kernel.canonical / Kernel("gaussian").canonical
+            h = self.narrower * max(rule, HOUR)
         else:
             h = self.bandwidth
-        return max(h, 1.5 * grid.step)
-
-    def _gain(self, ranked: Ranked, grid: TimeGrid, kernel: Kernel, h: float, g: Floats) -> float:
-        """Σ_i r_i log((1-ε) f̂_(-i)(t_i)/ĝ(t_i) + ε), leaving out with a document all others of its instant."""
-        t, r = ranked.first, ranked.weights
-        apart = t[:, None] - t[None, :]
-        pairs = kernel(apart / h)
-        mirrored = kernel((t[:, None] + t[None, :] - 2 * grid.low) / h)
-        mirrored += kernel((t[:, None] + t[None, :] - 2 * (grid.low + grid.span)) / h)
-        others = apart != 0.0
-        rest = others @ r
-        if not (rest > 0).any():
-            return 0.0  # one instant: nothing to leave out and still tell
-        f = (others * (pairs + mirrored)) @ r / np.maximum(rest, 1e-300) * (grid.step / h)
-        ratio = f / np.maximum(g[grid.bins_at(t)], 1e-300)
-        return float(r @ np.log((1.0 - self.floor) * ratio + self.floor))
+        return max(h, 1.5 * step), size
 
 
 TimePrior = Recency | Density
@@ -295,12 +275,6 @@ def make_prior(name: str, *, kernel: str | None = None, bandwidth: float | str =
         raise ParameterError(f"no time prior {name!r}", remedy="One of: none, recency, density.")
     made = known[name]
     return made(bandwidth=bandwidth) if kernel is None else made(kernel=kernel, bandwidth=bandwidth)
-
-
-def spread(scores: Floats) -> float:
-    """Standard deviation of the best scores (given in any order); 1 where they are all alike."""
-    value = float(np.std(scores)) if len(scores) else 0.0
-    return value if value > 0 and isfinite(value) else 1.0
 
 
 def weight_of(prior: TimePrior, ratio: Ratio, weight: float | None) -> float:

@@ -19,7 +19,7 @@ import numpy as np
 
 from sdretrieval.errors import InputError, ParameterError
 from sdretrieval.ranking.base import Expansion, Plan, Ranker
-from sdretrieval.ranking.feedback import Feedback, softmax, uniform
+from sdretrieval.ranking.feedback import Feedback, uniform
 from sdretrieval.ranking.query import Query
 from sdretrieval.statistics import Statistics
 from sdretrieval.temporal.as_of import PastStatistics
@@ -36,9 +36,9 @@ from sdretrieval.temporal.prior import (
     Ratio,
     Recency,
     TimePrior,
-    spread,
     weight_of,
 )
+from sdretrieval.temporal.prior_loops import survey
 from sdretrieval.temporal.timeline import format_duration
 from sdretrieval.times import UNDATED
 
@@ -83,7 +83,7 @@ class FeedbackTime:
             ages = query_time - times
         else:
             ages = np.abs(times - mode(known, None, bandwidth_ms=h if not isinf(h) else np.ptp(known)))
-        factors = np.exp(Recency(self.kernel, h, self.floor)._log_kernel(np.where(dated, ages, 0.0), h))
+        factors = Recency(self.kernel, h, self.floor).faded(np.where(dated, ages, 0.0), h)
         factors[~dated] = factors[dated].mean()  # undated: as the others on average
         return factors**self.weight
 
@@ -334,51 +334,36 @@ class _Session:
         prior = self.settings.prior
         if prior is None or len(docs) == 0:
             return scores
-        best = self._best(scores)
-        unit = spread(scores[best[:SPREAD_DEPTH]])
-        ranked = self._evidence(result, docs, scores, best, unit)
+        ranked, unit = self._evidence(result, docs, scores)
         ratio: Ratio = prior.ratio(ranked)
         weight = weight_of(prior, ratio, self.settings.weight)
         result.notes["time"] = {
             "prior": prior.name, "weight": weight, "gain": ratio.gain, "evidence": ratio.size,
             "bandwidth_ms": ratio.bandwidth, "bandwidth": format_duration(ratio.bandwidth), **ratio.notes,
         }  # fmt: skip
-        return scores + (weight * unit) * ratio.values if weight > 0 else scores
+        return ratio.added(scores, self.times, docs, weight * unit)
 
-    def _best(self, scores: np.ndarray) -> np.ndarray:
-        """Places of the best scores in rank order."""
-        depth = max(SPREAD_DEPTH, COMPARED * self.settings.time_docs)
+    def _evidence(self, result: Result, docs: np.ndarray, scores: np.ndarray) -> tuple[Ranked, float]:
+        """What the prior goes by, and the spread of the best scores."""
+        n, feedback, kind = self.settings.time_docs, result.feedback, self.settings.evidence
+        depth = max(SPREAD_DEPTH, COMPARED * n)
         if len(scores) > depth:
             best = np.argpartition(scores, len(scores) - depth)[len(scores) - depth :]
         else:
             best = np.arange(len(scores))
-        return best[np.lexsort((best, -scores[best]))]
-
-    def _evidence(
-        self, result: Result, docs: np.ndarray, scores: np.ndarray, best: np.ndarray, unit: float
-    ) -> Ranked:
-        feedback, kind = result.feedback, self.settings.evidence
-        first = best[: self.settings.time_docs]
-        if feedback is not None and feedback.judged:
-            evidence, weights = feedback.docs, uniform(len(feedback))
-        elif feedback is not None and result.expansion is not None and kind == "posterior":
-            evidence, weights = feedback.docs, result.expansion.weights
-        else:
-            evidence = docs[first]
-            if kind == "rank":
-                weights = 1.0 / np.arange(1, len(first) + 1)
-            elif kind == "uniform":
-                weights = np.ones(len(first))
-            else:
-                weights = softmax(scores[first] / (TEMPERATURE * unit))
-        times = _float_times(self.times[evidence])
-        kept = np.isfinite(times) & (weights > 0)
-        weights = weights[kept]
-        total = weights.sum()
+        by = {"rank": 1, "uniform": 2}.get(kind, 0)
+        low, high, unit, compared, first, weights = survey(
+            scores, self.times, docs, best, n, COMPARED * n, SPREAD_DEPTH, TEMPERATURE, by
+        )
+        if feedback is not None and (feedback.judged or kind == "posterior"):
+            first = _float_times(self.times[feedback.docs])
+            weights = uniform(len(feedback))
+            if not feedback.judged and result.expansion is not None:
+                weights = np.asarray(result.expansion.weights, dtype=np.float64)
+            kept = np.isfinite(first) & (weights > 0)
+            first, weights = first[kept], weights[kept] / max(float(weights[kept].sum()), 1e-300)
         query_time = None if result.query.time is None else float(result.query.time)
-        all_times = _float_times(self.times[docs])
-        compared = all_times[best[: COMPARED * self.settings.time_docs]]
-        return Ranked(query_time, all_times, compared, times[kept], weights / total if total > 0 else weights)
+        return Ranked(query_time, low, high, compared, first, weights), unit
 
 
 def _known_then(query: Query, statistics: Statistics) -> Query:

@@ -13,8 +13,8 @@ from sdretrieval.records import Qrels, Ranking, Run, Topic
 from sdretrieval.report import gather, write_html
 
 pytest.importorskip("selenium", reason="selenium is not installed")
-from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 pytestmark = pytest.mark.browser
 

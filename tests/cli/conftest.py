@@ -41,7 +41,7 @@ SUBJECTS: dict[str, tuple[str, list[tuple[str, int]]]] = {
         ("Travellers book night trains again, and the railway buys sleeper carriages", 1),
         ("The railway orders sleeper carriages for its lines to the coast", 1),
         ("Sleeper services sell out before summer, says the railway", 1),
-        ("An athlete trains at night for the marathon of the capital", 0),
+        ("An athlete trains for the marathon of the capital, in rain and snow", 0),
     ]),
     "4": ("comet telescope", [
         ("A comet passes: astronomers point a telescope at its tail", 2),
@@ -113,6 +113,11 @@ class Outcome:
     err: str
 
 
+def as_shown(text: str) -> str:
+    """What a terminal still shows: on a slow machine a progress bar may have come and gone."""
+    return "\n".join(line.split("\r")[-1] for line in text.split("\n"))
+
+
 @pytest.fixture
 def typed(capsys) -> Callable[..., Outcome]:
     """``typed("search", "--index", …)``: a command in this process, where the JVM is started once."""
@@ -124,7 +129,7 @@ def typed(capsys) -> Callable[..., Outcome]:
         except SystemExit as refused:  # argparse: a flag that is wrong or missing
             code = refused.code if isinstance(refused.code, int) else 1
         out, err = capsys.readouterr()
-        return Outcome(code, out, err)
+        return Outcome(code, out, as_shown(err))
 
     return run
 
@@ -142,6 +147,17 @@ def refused(typed) -> Callable[..., str]:
         return told
 
     return run
+
+
+@pytest.fixture
+def ended() -> Callable[[subprocess.Popen], Outcome]:
+    """Waits for what ``started`` started."""
+
+    def wait(process: subprocess.Popen) -> Outcome:
+        out, err = process.communicate(timeout=120)
+        return Outcome(process.returncode, out, as_shown(err))
+
+    return wait
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import os
 import signal
 import threading
@@ -73,13 +74,14 @@ def test_every_model_finds_the_obvious(search, collection, tmp_path, model):
 
 @pytest.mark.parametrize("model", LUCENE)
 def test_lucene_and_the_plan_of_its_similarity_agree(search, collection, tmp_path, typed, model):
-    """Ranked inside Lucene, and rescored here from the snapshot: equal up to single precision."""
+    """Ranked inside Lucene, and rescored here from the snapshot: equal up to the digits that Anserini keeps (it
+    rounds scores to four decimals, and takes 1e-6 off ties)."""
     inside, _ = search("--model", model)
     flags = ["--index", collection.index, "--topics", collection.topics, "--output", tmp_path / "again.txt"]
     typed("rerank", "--run", tmp_path / "run.txt", "--model", model, *flags)
     again = read_run(tmp_path / "again.txt")
     for qid, ranking in inside.items():
-        assert dict(again[qid]) == pytest.approx(dict(ranking), rel=1e-5)
+        assert dict(again[qid]) == pytest.approx(dict(ranking), rel=1e-6, abs=6e-5)
 
 
 def test_settings_and_profiles_reach_the_model(search, tmp_path):
@@ -180,14 +182,14 @@ def test_expansions_that_do_not_fit(said_no, tmp_path):
 
 @pytest.mark.parametrize("model", FEEDBACK)
 def test_judged_documents_teach(search, tmp_path, model):
-    """Only what judged documents have in common with a document can bring it in."""
+    """Instead of the first hit; and from docids on the command line as from a file."""
     (tmp_path / "judged.txt").write_text("1 0 doc04 1\n1 0 doc05 0\n1 0 unheard-of 1\n")
     (tmp_path / "topic.tsv").write_text("1\tharbour flood\n")
     flags = ["--model", model, "--set", "fb_docs=1", "--save-expansion", tmp_path / "q.jsonl"]
     run, said = search(*flags, "--feedback-qrels", tmp_path / "judged.txt", topics=tmp_path / "topic.tsv")
     feedback = json.loads((tmp_path / "q.jsonl").read_text())["feedback"]
     assert [(d["docid"], d["weight"]) for d in feedback] == [("doc04", 1.0)]
-    assert "judged" not in said
+    assert "learn" not in said
     listed, _ = search(*flags, "--relevant", "doc04", "--nonrelevant", "doc05", topics=tmp_path / "topic.tsv")
     assert listed == run
 
@@ -320,7 +322,7 @@ def test_an_output_that_cannot_be_is_said_before_any_work(refused, collection, t
     (["--expansion", "/no/such.jsonl"], "/no/such.jsonl: no such file"),
 ])  # fmt: skip
 def test_one_clear_error(said_no, flags, told):
-    assert said_no(*flags).startswith(f"sdretrieval search: {told}") or told in said_no(*flags)
+    assert told in said_no(*flags)
 
 
 @pytest.mark.parametrize(("flags", "told"), [
@@ -348,11 +350,10 @@ def test_what_is_no_index(said_no, collection, tmp_path):
     ("flood harbour\n", ":1: cannot tell the topic format"),
     ("7\tzzyzx\n8\tthe of and\n", "no documents for these 2 topics: none of their words is in the index"),
 ])  # fmt: skip
-@pytest.mark.parametrize("model", ["sd3"])
-def test_topics_that_say_nothing(said_no, tmp_path, text, told, model):
+def test_topics_that_say_nothing(said_no, tmp_path, text, told):
     path = tmp_path / "topics.tsv"
     path.write_text(text)
-    said = said_no("--topics", path, "--model", model)
+    said = said_no("--topics", path)
     assert str(path) in said
     assert told in said
 
@@ -388,7 +389,7 @@ def test_a_collection_of_one_document(search, lonely, tmp_path, model):
     (tmp_path / "topics.tsv").write_text("1\tlighthouse\n")
     run, _ = search("--index", lonely, "--model", model, topics=tmp_path / "topics.tsv")
     assert run["1"].docids == ["only"]
-    assert run["1"].scores[0] == run["1"].scores[0] != float("inf")
+    assert math.isfinite(run["1"].scores[0])
 
 
 # -- interruption ------------------------------------------------------------------------------------------------
@@ -419,7 +420,7 @@ trec._check_writable = slowly
 
 
 @pytest.mark.parametrize(("code", "seconds"), [(SLOW_RANKING, 2), (SLOW_WRITING, 60)], ids=["ranking", "writing"])
-def test_ctrl_c_leaves_the_old_run_and_nothing_else(started, collection, tmp_path, code, seconds):
+def test_ctrl_c_leaves_the_old_run_and_nothing_else(started, ended, collection, tmp_path, code, seconds):
     mark, folder = tmp_path / "mark", tmp_path / "runs"
     folder.mkdir()
     (folder / "run.txt").write_text("an earlier run\n")
@@ -430,11 +431,11 @@ def test_ctrl_c_leaves_the_old_run_and_nothing_else(started, collection, tmp_pat
     deadline = time.monotonic() + 60
     while not mark.exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert mark.exists(), process.communicate()
+    assert mark.exists(), ended(process)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
-    assert (process.returncode, out) == (130, "")
-    assert err == "sdretrieval search: interrupted; nothing half-written was left behind\n"
+    outcome = ended(process)
+    assert (outcome.code, outcome.out) == (130, "")
+    assert outcome.err == "sdretrieval search: interrupted; nothing half-written was left behind\n"
     left = {path.name for path in folder.iterdir()}
     assert left == ({"run.txt", "q.jsonl"} if code is SLOW_WRITING else {"run.txt"})
     assert (folder / "run.txt").read_text() == "an earlier run\n"

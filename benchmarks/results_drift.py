@@ -1,0 +1,235 @@
+"""Drift in docs/RESULTS.md: selected bandwidths and held-out likelihood on two dated collections.
+
+A fifth of the documents is the test set; everything, bandwidths and strengths included, is chosen on the rest. Terms
+are those of the index (Porter stems without stop words, as in the paper), the most frequent of those that occur five
+times or more; times are days.
+
+    python -m benchmarks.results_drift            # both, as Markdown
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from benchmarks.collections import Collection
+from sdretrieval.temporal.bandwidth import (
+    candidate_bandwidths,
+    choose_by_likelihood,
+    frequency_groups,
+    lscv,
+    plug_in,
+)
+from sdretrieval.temporal.held_out import FoldedTimeline
+from sdretrieval.temporal.kernels import Kernel
+from sdretrieval.temporal.local_likelihood import GroupedLocalLikelihood, LocalLikelihood
+from sdretrieval.temporal.penalised import choose_strength, estimate
+from sdretrieval.temporal.timeline import DAY, format_duration, merge_rows, timeline
+
+COLLECTIONS = ("reuters21578", "rlists")
+KERNEL, MOST_WORDS, LEAST_COUNT, ADDITIVE, BACKGROUND = "tricube", 10_000, 5, 0.1, 0.1
+
+
+@dataclass
+class Data:
+    """Training and test counts of one collection by document, and what is common to all models."""
+
+    train: csr_matrix
+    train_times: np.ndarray
+    test: csr_matrix
+    test_times: np.ndarray
+    notes: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def n_words(self) -> int:
+        return int(self.train.shape[1])
+
+
+def load(name: str, seed: int = 0) -> Data:
+    snapshot = Collection(name).snapshot
+    frequent = np.argsort(-snapshot.cf, kind="stable")[:MOST_WORDS]
+    frequent = np.sort(frequent[snapshot.cf[frequent] >= LEAST_COUNT])
+    counts = csr_matrix(snapshot.by_doc[:, frequent])
+    test = np.random.default_rng(seed).permutation(snapshot.n_docs) % 5 == 0
+    return Data(counts[~test], snapshot.times[~test], counts[test], snapshot.times[test])
+
+
+def split(data: Data, seed: int = 1) -> Data:
+    """A tenth of the training set as a test set of its own, to choose by."""
+    held = np.random.default_rng(seed).permutation(data.train.shape[0]) % 10 == 0
+    return Data(data.train[~held], data.train_times[~held], data.train[held], data.train_times[held])
+
+
+
+def smoothed(sums: np.ndarray) -> np.ndarray:
+    return (sums + ADDITIVE) / (sums.sum() + ADDITIVE * len(sums))
+
+
+def score(data: Data, theta: Callable[[float, np.ndarray], np.ndarray], online: bool) -> float:
+    """Mean log-likelihood of a test word; ``theta`` makes the model of a day from its time and the background."""
+    line = timeline(data.train, data.train_times, resolution=DAY)
+    test = timeline(data.test, data.test_times, resolution=DAY)
+    everything = np.asarray(line.counts.sum(axis=0)).ravel()
+    past, upto = np.zeros(data.n_words), 0
+    total = 0.0
+    for row, t in enumerate(test.times):
+        if online:
+            reach = int(np.searchsorted(line.times, t, side="left"))
+            past = past + np.asarray(line.counts[upto:reach].sum(axis=0)).ravel()
+            upto = reach
+        p = theta(float(t), smoothed(past if online else everything))
+        span = slice(test.counts.indptr[row], test.counts.indptr[row + 1])
+        total += float(test.counts.data[span] @ np.log(p[test.counts.indices[span]]))
+    return total / float(test.lengths.sum())
+
+
+def mixture(model, background: float = BACKGROUND) -> Callable[[float, np.ndarray], np.ndarray]:
+    """(1 - ε) θ̂_t + ε b, and b where nothing is within reach: the model that cross-validation scores."""
+
+    def at(t: float, b: np.ndarray) -> np.ndarray:
+        local = model.at(t)
+        return b if np.isnan(local[0]) else (1 - background) * local + background * b
+
+    return at
+
+
+def shrunk(model: LocalLikelihood, strength: float, method: str) -> Callable[[float, np.ndarray], np.ndarray]:
+    return lambda t, b: estimate(model.local_counts(t), b, strength, method)
+
+
+def by_leave_one_out(data: Data, model: LocalLikelihood, online: bool) -> float:
+    """One λ for all days: approximate leave-one-out over a sample of them."""
+    line = model.line
+    rows = np.unique(np.linspace(len(line.times) // 10, len(line.times) - 1, 12).astype(int))
+    counts = np.array([model.local_counts(float(t)) for t in line.times[rows]])
+    background = smoothed(np.asarray(line.counts.sum(axis=0)).ravel())
+    return choose_strength(counts[counts.sum(axis=1) > 0], background).strength
+
+
+def by_held_out(
+    data: Data, method: str, bandwidths: list[float], strengths: np.ndarray, kernel: Kernel
+) -> tuple[float, float]:
+    """(h, strength) of the best likelihood on a tenth of the training documents."""
+    inner = split(data)
+    best = (-inf, inf, 0.0)
+    for h in bandwidths:
+        model = LocalLikelihood(inner.train, inner.train_times, h, kernel=kernel, resolution=DAY)
+        previous = -inf
+        for strength in strengths:
+            value = score(inner, shrunk(model, float(strength), method), kernel.online)
+            best = max(best, (value, h, float(strength)))
+            if value < previous - 1e-3:  # past the top
+                break
+            previous = value
+    return best[1], best[2]
+
+
+def measure(name: str) -> tuple[Data, dict[str, dict[str, tuple[float, str]]]]:
+    data = load(name)
+    table: dict[str, dict[str, tuple[float, str]]] = {}
+
+    def put(row: str, scenario: str, value: float, note: str) -> None:
+        table.setdefault(row, {})[scenario] = (value, note)
+
+    for scenario in ("offline", "online"):
+        kernel = Kernel(KERNEL, scenario == "online")
+        folded = FoldedTimeline(data.train, data.train_times, resolution=DAY, background=BACKGROUND, additive=ADDITIVE)
+        choice = choose_by_likelihood(folded, kernel=kernel, bandwidths=candidate_bandwidths(folded.line.times))
+
+        def local(h, kernel: Kernel = kernel) -> LocalLikelihood:
+            return LocalLikelihood(data.train, data.train_times, h, kernel=kernel, resolution=DAY)
+
+        online = kernel.online
+        put("global, h = ∞", scenario, score(data, mixture(local(inf)), online), "")
+        if not online:
+            put("extreme local, h → 0", scenario, score(data, mixture(local(0.0)), online), "")
+        h = choice.bandwidth
+        put("local, h by likelihood (MLCV)", scenario, score(data, mixture(local(h)), online), format_duration(h))
+        squares = lscv(data.train, data.train_times, kernel=kernel, resolution=DAY).bandwidth
+        put("local, h by least squares (LSCV)", scenario, score(data, mixture(local(squares)), online),
+            format_duration(squares))  # fmt: skip
+        plugged = plug_in(data.train, data.train_times, kernel=kernel).bandwidth
+        put("local, h by plug-in (20)", scenario, score(data, mixture(local(plugged)), online),
+            format_duration(plugged))  # fmt: skip
+        schedule = choice.schedule()
+        chosen = schedule(folded.line.times)
+        put("local, h_t over time", scenario, score(data, mixture(local(schedule)), online),
+            f"{format_duration(chosen.min())} to {format_duration(chosen.max())}")  # fmt: skip
+        group_of = frequency_groups(data.train, 4)
+        grouped = FoldedTimeline(
+            data.train, data.train_times, resolution=DAY, background=BACKGROUND, additive=ADDITIVE, group_of=group_of
+        )
+        by_group = choose_by_likelihood(
+            grouped, kernel=kernel, bandwidths=choice.bandwidths, refine=False
+        ).by_group
+        model = GroupedLocalLikelihood(
+            data.train, data.train_times, by_group.tolist(), group_of, kernel=kernel, resolution=DAY
+        )
+        put("local, h by group of words", scenario, score(data, mixture(model), online),
+            ", ".join(format_duration(x) for x in by_group))  # fmt: skip
+        strength = by_leave_one_out(data, local(h), online)
+        put("penalised (Sparse.5), λ by leave-one-out", scenario,
+            score(data, shrunk(local(h), strength, "sparse.5"), online),
+            f"{format_duration(h)}, λ = {strength:.3g}")  # fmt: skip
+        wider = [h] if np.isinf(h) else [h, 4 * h]
+        for label, method, strengths in (
+            ("penalised (Sparse.5), h and λ by held-out", "sparse.5", np.geomspace(30, 3000, 9)),
+            ("linear interpolation, h and η by held-out", "interpolation", np.geomspace(1e3, 1e7, 9)),
+        ):
+            wide, strength = by_held_out(data, method, wider, strengths, kernel)
+            put(label, scenario, score(data, shrunk(local(wide), strength, method), online),
+                f"{format_duration(wide)}, strength {strength:.3g}")  # fmt: skip
+    return data, table
+
+
+def rows(names: tuple[str, ...] = COLLECTIONS) -> str:
+    """The tables, as Markdown."""
+    parts = [
+        "Mean log-likelihood of a held-out word (nats; higher is better) on a random fifth of the documents; all "
+        f"choices made on the rest. {KERNEL.capitalize()} kernel, daily resolution, at most {MOST_WORDS:,} terms. "
+        "Offline: past and future; online: strictly past days alone. The first group is mixed with a tenth of the "
+        "(smoothed) global model, the past's in the online case; the others shrink towards it by themselves."
+    ]
+    for name in names:
+        began = time.perf_counter()
+        if not Collection(name).available:
+            parts.append(f"### {name}\n\nnot on this machine")
+            continue
+        data, table = measure(name)
+        lines = [
+            f"### {name}",
+            "",
+            f"{data.train.shape[0]:,} documents to estimate from, {data.test.shape[0]:,} held out, "
+            f"{data.n_words:,} terms.",
+            "",
+            "| model | offline | | online | |",
+            "|---|---|---|---|---|",
+        ]
+        best = {s: max(row[s][0] for row in table.values() if s in row) for s in ("offline", "online")}
+        for label, row in table.items():
+            cells = []
+            for scenario in ("offline", "online"):
+                if scenario in row:
+                    value, note = row[scenario]
+                    text = f"{value:.4f}"
+                    cells += [f"**{text}**" if value == best[scenario] else text, note]
+                else:
+                    cells += ["—", ""]
+            lines.append(f"| {label} | " + " | ".join(cells) + " |")
+        parts.append("\n".join(lines))
+        print(f"{name}: {time.perf_counter() - began:.0f} s", file=sys.stderr)
+    return "\n\n".join(parts)
+
+
+def section() -> str:
+    return rows()
+
+
+if __name__ == "__main__":
+    print(rows(tuple(sys.argv[1:]) or COLLECTIONS))

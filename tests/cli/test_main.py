@@ -1,0 +1,117 @@
+"""The frame of the command line: help, errors, interrupts, pipes."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from sdretrieval import __version__
+from sdretrieval.cli.main import VERBS, main
+from sdretrieval.errors import InputError
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_has_examples_that_work(typed, monkeypatch, verb):
+    """Each command of a help text is taken by the parser of its verb."""
+    outcome = typed(verb, "--help")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith(f"usage: sdretrieval {verb} ")
+    examples = re.split(r"^examples?:$", outcome.out, flags=re.MULTILINE)
+    assert len(examples) == 2, "no example"
+    commands = re.findall(r"^ +sdretrieval (.+)$", examples[1].replace("\\\n", " "), flags=re.MULTILINE)
+    assert any(command.split()[0] == verb for command in commands)
+    for command in commands:
+        words = shlex.split(command)
+        ran = []
+        module = importlib.import_module(f"sdretrieval.cli.{VERBS[words[0]][0]}")
+        monkeypatch.setattr(module, "run", ran.append)
+        assert typed(*words).code == 0, command
+        assert [args.verb for args in ran] == [words[0]]
+
+
+def test_help_of_the_whole(typed):
+    outcome = typed("--help")
+    assert outcome.code == 0
+    for verb in VERBS:
+        assert re.search(rf"^    {verb}\b", outcome.out, flags=re.MULTILINE)
+    assert "example:\n  sdretrieval index --input" in outcome.out
+
+
+def test_help_imports_nothing_heavy():
+    """So that it answers at once; and neither it nor the package starts Java."""
+    code = (
+        "import sys\n"
+        "from sdretrieval.cli.main import main\n"
+        "try:\n    main(['--help'])\n"
+        "except SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'scipy', 'numba', 'sklearn', 'matplotlib', 'ir_measures', 'pyserini', 'jnius', 'torch'}\n"
+        "sys.exit(' '.join(sorted(heavy & set(sys.modules))))\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_version(typed):
+    assert typed("--version").out == f"sdretrieval {__version__}\n"
+
+
+@pytest.mark.parametrize(("words", "told"), [
+    ([], "the following arguments are required: VERB"),
+    (["serach"], "invalid choice: 'serach' (choose from"),
+    (["models", "--colour"], "unrecognized arguments: --colour"),
+])  # fmt: skip
+def test_what_cannot_be_understood(typed, words, told):
+    outcome = typed(*words)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert told in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def raising(error: BaseException):
+    def run(args):
+        raise error
+
+    return run
+
+
+@pytest.mark.parametrize(("error", "told"), [
+    (InputError("not a number", file="run.txt", line=3, remedy="Write one."), "run.txt:3: not a number\n  Write one."),
+    (PermissionError(13, "Permission denied", "/secret"), "/secret: Permission denied"),
+    (OSError(28, "No space left on device"), "No space left on device"),
+])  # fmt: skip
+def test_errors_are_for_people_and_debug_for_programmers(monkeypatch, typed, error, told):
+    monkeypatch.setattr("sdretrieval.cli.models.run", raising(error))
+    outcome = typed("models")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err == f"sdretrieval models: {told}\n"
+    for words in (["--debug", "models"], ["models", "--debug"]):
+        with pytest.raises(type(error)):
+            main(words)
+
+
+def test_a_bug_is_not_hidden(monkeypatch):
+    monkeypatch.setattr("sdretrieval.cli.models.run", raising(ZeroDivisionError("ours")))
+    with pytest.raises(ZeroDivisionError):
+        main(["models"])
+
+
+def test_ctrl_c(monkeypatch, typed):
+    monkeypatch.setattr("sdretrieval.cli.models.run", raising(KeyboardInterrupt()))
+    outcome = typed("models")
+    assert outcome.code == 130
+    assert outcome.err == "sdretrieval models: interrupted; nothing half-written was left behind\n"
+
+
+@pytest.mark.parametrize("words", [["models"], ["models", "--json"]], ids=["short", "long"])
+def test_a_closed_pipe_is_no_error(started, words):
+    """As in `sdretrieval models | head -1`: whether the output fits into the buffer of the pipe or not."""
+    process = started(*words)
+    process.stdout.close()
+    process.stdout = None
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")

@@ -1,0 +1,248 @@
+"""``sdretrieval rerank`` as it is typed, over a real Lucene index."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sdretrieval.records import Run
+from sdretrieval.snapshot import open_snapshot
+from sdretrieval.trec import read_run
+
+OWN = ["bm25", "ql", "tfidf", "rm", "rm3", "sd", "sd3"]
+LUCENE = ["lucene-bm25", "lucene-qld", "lucene-qljm"]
+
+# Not the order of any model; topic 6 is not in it.
+GIVEN = """\
+1 Q0 doc05 1 9.0 given
+1 Q0 doc03 2 8.5 given
+1 Q0 doc01 3 8.0 given
+1 Q0 doc30 4 7.5 given
+2 Q0 doc10 1 3.0 given
+2 Q0 doc06 2 2.0 given
+3 Q0 doc11 1 1.0 given
+4 Q0 doc20 1 4.0 given
+4 Q0 doc16 2 3.0 given
+4 Q0 doc18 3 2.0 given
+5 Q0 doc21 1 1.0 given
+"""
+
+
+@pytest.fixture
+def given(tmp_path) -> Path:
+    path = tmp_path / "given.txt"
+    path.write_text(GIVEN)
+    return path
+
+
+@pytest.fixture
+def flags(collection, given, tmp_path) -> list:
+    return [
+        "--index", collection.index, "--topics", collection.topics, "--run", given, "--output", tmp_path / "run.txt",
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def rerank(typed, flags, tmp_path):
+    """``rerank("--model", "ql") -> (run, what it said)``"""
+
+    def go(*words: object) -> tuple[Run, str]:
+        outcome = typed("rerank", *flags, *words)
+        assert (outcome.code, outcome.out) == (0, ""), outcome
+        return read_run(tmp_path / "run.txt"), outcome.err
+
+    return go
+
+
+@pytest.fixture
+def said_no(refused, flags, tmp_path):
+    def go(*words: object) -> str:
+        told = refused("rerank", *flags, *words)
+        assert not (tmp_path / "run.txt").exists()
+        return told
+
+    return go
+
+
+@pytest.mark.parametrize("model", OWN + LUCENE)
+def test_the_same_documents_come_out(rerank, given, model):
+    before = read_run(given)
+    after, said = rerank("--model", model)
+    assert list(after) == list(before)
+    for qid, ranking in after.items():
+        assert sorted(ranking.docids) == sorted(before[qid].docids)
+    assert after["4"].docids[0] == "doc16"  # the one that has the words of the query
+    assert "1 topics are not in the run: no documents for them (6)" in said
+    assert said.splitlines()[-1].startswith(f"{given.with_name('run.txt')}: 5 topics, 11 documents, ")
+
+
+@pytest.mark.parametrize("model", ["rm3", "sd3"])
+def test_feedback_comes_from_the_first_documents_of_the_run(rerank, tmp_path, model):
+    rerank("--model", model, "--set", "fb_docs=2", "--save-expansion", tmp_path / "q.jsonl")
+    learnt = [json.loads(line) for line in (tmp_path / "q.jsonl").read_text().splitlines()]
+    assert {d["docid"] for d in learnt[0]["feedback"]} == {"doc05", "doc03"}
+    assert {d["docid"] for d in learnt[3]["feedback"]} == {"doc20", "doc16"}
+
+
+def test_reranking_the_first_stage_is_searching(typed, rerank, collection, tmp_path):
+    """sd3 starts from bm25: over bm25's own documents both ways are the same computation."""
+    search = ["search", "--index", collection.index, "--topics", collection.topics]
+    typed(*search, "--model", "bm25", "--output", tmp_path / "first.txt")
+    typed(*search, "--model", "sd3", "--output", tmp_path / "searched.txt")
+    reranked, _ = rerank("--run", tmp_path / "first.txt", "--model", "sd3")
+    searched = read_run(tmp_path / "searched.txt")
+    for qid, ranking in reranked.items():
+        whole = dict(searched[qid])
+        assert len(whole) > len(ranking)
+        assert dict(ranking) == pytest.approx({docid: whole[docid] for docid in ranking.docids}, rel=1e-12)
+
+
+def test_hits_cut_what_comes_out(rerank):
+    whole, _ = rerank("--model", "bm25")
+    cut, _ = rerank("--model", "bm25", "--hits", 2)
+    for qid, ranking in whole.items():
+        assert cut[qid] == ranking.top(2)
+
+
+def test_threads_do_not_change_a_byte(rerank, tmp_path):
+    written = set()
+    for threads in (1, 2, 5):
+        rerank("--model", "sd", "--threads", threads)
+        written.add((tmp_path / "run.txt").read_bytes())
+    assert len(written) == 1
+
+
+def test_a_compressed_run_in_and_out(rerank, typed, flags, given, tmp_path):
+    rerank()
+    packed = tmp_path / "given.gz"
+    packed.write_bytes(gzip.compress(given.read_bytes()))
+    assert typed("rerank", *flags, "--run", packed, "--output", tmp_path / "run.txt.gz").code == 0
+    assert gzip.decompress((tmp_path / "run.txt.gz").read_bytes()) == (tmp_path / "run.txt").read_bytes()
+
+
+def test_a_saved_expansion_replays(rerank, tmp_path):
+    saved, _ = rerank("--model", "rm", "--save-expansion", tmp_path / "q.jsonl")
+    again, _ = rerank("--model", "rm", "--expansion", tmp_path / "q.jsonl")
+    assert again == saved
+
+
+def test_words_of_an_expansion_that_the_index_has_not(rerank, said_no, given, tmp_path):
+    lines = [json.dumps({"qid": str(qid), "terms": {"comet": 1, "zzyzx": 1}}) for qid in range(1, 6)]
+    (tmp_path / "q.jsonl").write_text("\n".join(lines) + "\n")
+    assert "q.jsonl:1: " in said_no("--expansion", tmp_path / "q.jsonl")
+    run, said = rerank("--expansion", tmp_path / "q.jsonl", "--missing", "drop")
+    assert run["4"].docids[0] == "doc16"
+    assert "5 words of " in said
+
+
+def test_the_manifest_makes_the_run_again(rerank, typed, collection, given, tmp_path):
+    rerank("--model", "sd", "--set", "fb_docs=2", "--missing", "drop", "--feedback-qrels", collection.qrels)
+    path = tmp_path / "run.txt"
+    told = json.loads(Path(f"{path}.manifest.json").read_text())
+    assert (told["verb"], told["model"], told["options"]["missing"]) == ("rerank", "sd", "drop")
+    assert told["index"]["fingerprint"] == open_snapshot(collection.index).fingerprint
+    assert {name: entry["file"] for name, entry in told["inputs"].items()} == {
+        "topics": str(collection.topics), "run": str(given), "feedback": str(collection.qrels),
+    }  # fmt: skip
+    before = path.read_bytes()
+    path.unlink()
+    assert typed(*told["command"][1:]).code == 0
+    assert path.read_bytes() == before
+
+
+def test_a_run_may_be_reranked_onto_itself(typed, flags, given):
+    assert typed("rerank", *flags, "--output", given, "--model", "ql").code == 0
+    assert read_run(given).tag == "ql"
+    assert len(read_run(given)) == 5
+
+
+# -- what is missing ---------------------------------------------------------------------------------------------
+
+
+def test_documents_that_the_index_has_not(rerank, said_no, given):
+    with given.open("a") as stream:
+        stream.write("5 Q0 doc99 2 0.5 given\n5 Q0 doc98 3 0.4 given\n")
+    told = said_no()
+    assert "topic 5: docid 'doc99' is not in index 'tiny' (30 documents; 2 of the topic's 3 are not)" in told
+    assert "--missing drop" in told
+    run, said = rerank("--missing", "drop")
+    assert run["5"].docids == ["doc21"]
+    assert "2 documents of the run are not in the index and were dropped" in said
+
+
+def test_topics_that_have_no_text(rerank, said_no, given):
+    with given.open("a") as stream:
+        stream.write("77 Q0 doc01 1 0.5 given\n")
+    told = said_no()
+    assert "topic '77' of the run has no text among the 6 topics" in told
+    assert "--missing drop" in told
+    run, said = rerank("--missing", "drop")
+    assert list(run) == ["1", "2", "3", "4", "5"]
+    assert "1 topics of the run have no text and were dropped (77)" in said
+
+
+def test_nothing_in_common(said_no, given):
+    given.write_text("77 Q0 doc01 1 0.5 given\n")
+    assert "none of these topics is in the run" in said_no("--missing", "drop")
+    given.write_text("1 Q0 doc99 1 0.5 given\n")
+    assert "no documents for these 1 topics" in said_no("--missing", "drop")
+
+
+def test_a_topic_of_unknown_words(rerank, collection, given, tmp_path):
+    topics = tmp_path / "topics.tsv"
+    topics.write_text(collection.topics.read_text().replace("harbour flood", "zzyzx"))
+    run, said = rerank("--topics", topics)
+    assert sorted(run["1"].docids) == ["doc01", "doc03", "doc05", "doc30"]
+    assert set(run["1"].scores) == {0.0}
+    assert "no known word in topics 1: their documents all score 0" in said
+
+
+# -- bad input ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("text", "told"), [
+    ("", "the file is empty"),
+    ("1 Q0 doc01 1 0.5\n", ":1: expected 6 columns, found 5"),
+    ("1 Q0 doc01 1 high given\n", ":1: score 'high' is not a number"),
+    ("1 Q0 doc01 1 2 given\n1 Q0 doc01 2 1 given\n", ":2: "),
+    ("1 Q0 doc01 one 2 given\n", ":1: rank 'one' is not a whole number"),
+])  # fmt: skip
+def test_a_run_that_cannot_be_read(said_no, given, text, told):
+    given.write_text(text)
+    said = said_no()
+    assert said.startswith(f"sdretrieval rerank: {given}:")
+    assert told in said
+
+
+def test_what_is_not_there(said_no, tmp_path):
+    assert f"{tmp_path / 'no.txt'}: no such file" in said_no("--run", tmp_path / "no.txt")
+    assert f"{tmp_path}: is a folder, a file was expected" in said_no("--run", tmp_path)
+    assert "no index at" in said_no("--index", tmp_path / "no")
+    assert "docid 'doc99' is not in index 'tiny'" in said_no("--relevant", "doc99")
+    assert "must be >= 1; got 0" in said_no("--set", "fb_docs=0")
+
+
+def test_a_cut_archive(said_no, given, tmp_path):
+    packed = tmp_path / "given.gz"
+    packed.write_bytes(gzip.compress(given.read_bytes())[:-12])
+    assert "damaged gzip data" in said_no("--run", packed)
+
+
+def test_an_index_that_was_replaced_is_noticed(typed, tmp_path, collection):
+    """The snapshot of the old index is not used for the new one."""
+    index, topics = tmp_path / "index", tmp_path / "topics.tsv"
+    shutil.copytree(collection.index, index)
+    topics.write_text("1\tcomet\n")
+    flags = ["--index", index, "--topics", topics, "--output", tmp_path / "run.txt", "--model", "bm25"]
+    assert typed("search", *flags).code == 0
+    (tmp_path / "new.jsonl").write_text('{"id": "new", "contents": "another comet"}\n')
+    assert typed("index", "--input", tmp_path / "new.jsonl", "--index", index, "--overwrite").code == 0
+    outcome = typed("rerank", *flags, "--run", tmp_path / "run.txt")
+    assert outcome.code == 2
+    assert "is not in index 'index' (1 documents; 2 of" in outcome.err
+    assert typed("search", *flags).code == 0
+    assert read_run(tmp_path / "run.txt")["1"].docids == ["new"]
