@@ -1,8 +1,8 @@
 """Evaluating 20 runs of 50 topics x 1000 hits, against calling pytrec_eval directly on the same data.
 
 Must hold: our time <= 1.5 x pytrec_eval's. The peer gets its dictionaries ready-made; we start from Run records and
-turn them into dictionaries inside the time measured. Both in one process, by turns, the best of nine each; the
-numbers are compared before the times.
+make of them what pytrec_eval takes inside the time measured. Processor time, both in one process, by turns, the best
+of nine each; the numbers are compared before the times.
 
     python -m benchmarks.evaluate
 """

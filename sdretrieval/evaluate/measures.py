@@ -228,7 +228,7 @@ class Evaluator:
             if self._trec_eval is not None:
                 # _iter_calc: the public method adds a zero for every other topic, each time it is called.
                 for metric in self._trec_eval._iter_calc({qid: self._as_scored(run, qid)}):
-                    yield self._names[id(metric.measure)], qid, metric.value
+                    yield self._names.get(id(metric.measure)) or str(metric.measure), qid, metric.value
         if self._other is not None and judged:
             # The other providers break ties each in their own way; ranks have none.
             for metric in self._other.iter_calc({qid: _ranks(run, qid) for qid in judged}):

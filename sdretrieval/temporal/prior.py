@@ -108,26 +108,6 @@ class Ratio:
         return loops.add_table(scores, times, docs, self.table, self.low, self.step, factor)
 
 
-def smoothed(masses: Floats, kernel: Kernel, width: float) -> Floats:
-    """Mass in each bin after smoothing by a kernel of ``width`` bins; what leaves at an end is reflected back in.
-
-    Reflection at both ends is what a cosine transform takes for granted, so smoothing is one product there.
-    ``masses`` may be several rows.
-    """
-    from scipy.fft import dct, idct
-
-    bins = masses.shape[-1]
-    reach = min(int(kernel.width * width) + 1, 64 * bins)
-    values = kernel(np.arange(reach + 1) / width)
-    values /= 2.0 * values.sum() - values[0]
-    period = np.zeros(-(-(reach + 1) // (2 * bins)) * 2 * bins)
-    period[: reach + 1] = values
-    period = period.reshape(-1, 2 * bins).sum(axis=0)
-    # The kernel is even: its transform is twice the real part of one half's, the middle counted once.
-    eigenvalues = 2.0 * np.fft.rfft(period).real[:bins] - values[0]
-    return np.maximum(idct(dct(masses) * eigenvalues), 0.0)
-
-
 def _check_floor(value: float) -> None:
     if not 0 < value < 1:
         raise ParameterError(f"the floor of a time prior must be in (0, 1), got {value}")
@@ -225,24 +205,10 @@ class Density:
         h, size = self._choose(ranked, kernel, step)
         if isinf(h):
             return Ratio()
-        places = np.minimum((np.clip(ranked.first, ranked.low, ranked.high) - ranked.low) / step, BINS - 1)
-        at = places.astype(np.int64)
-        others = np.minimum((ranked.compared - ranked.low) / step, BINS - 1).astype(np.int64)
-        masses = np.stack(
-            [
-                np.bincount(at, weights=ranked.weights, minlength=BINS),
-                np.bincount(others, minlength=BINS) / len(others),
-            ]
-        )
-        f, g = smoothed(masses, kernel, h / step)
-        ratio = np.divide(f, g, out=np.zeros(BINS), where=g > 1e-300)
-        table = np.log((1.0 - self.floor) * ratio + self.floor)
-        left_out = loops.left_out_density(
-            ranked.first, ranked.weights, ranked.low, ranked.high, *loops.shape_of(kernel), h
-        ) * (float(kernel(0.0)) * step / h)
-        told = np.log((1.0 - self.floor) * left_out / np.maximum(g[at], 1e-300) + self.floor)
-        # One instant alone: nothing is left when it is left out, and nothing is known of how sharp the density is.
-        gain = float(ranked.weights @ told) if left_out.any() else 0.0
+        table, gain = loops.density_ratio(
+            ranked.first, ranked.weights, ranked.compared, ranked.low, ranked.high, BINS,
+            *loops.shape_of(kernel), h, float(kernel(0.0)), self.floor,
+        )  # fmt: skip
         return Ratio(table, ranked.low, step, h, gain, size, price=2.0)
 
     def _choose(self, ranked: Ranked, kernel: Kernel, step: float) -> tuple[float, float]:

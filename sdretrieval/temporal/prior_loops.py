@@ -131,13 +131,13 @@ def recency_table(kind, p, q, floor, t_q, h, log_mean, low, step, bins):
 def add_table(scores, times, docs, table, low, step, factor):
     """scores + factor · ρ(t_D), ρ interpolated between the middles of the bins; undated documents have ρ = 0."""
     out = np.empty(len(docs))
-    last = len(table) - 1
+    last, per_ms = len(table) - 1, 1.0 / step
     for i in range(len(docs)):
         t = times[docs[i]]
         if t == UNDATED:
             out[i] = scores[i]
             continue
-        place = (t - low) / step - 0.5
+        place = (t - low) * per_ms - 0.5
         if place <= 0.0:
             value = table[0]
         elif place >= last:
@@ -189,19 +189,86 @@ def spread_in_time(t, w):
 
 
 @njit(cache=True, nogil=True)
+def smooth(places, masses, kind, p, q, width, bins):
+    """Mass in each bin of the given masses at the given bins, smoothed by a kernel of ``width`` bins.
+
+    What leaves at an end is reflected back in. A kernel reaches no farther than all the bins: wider ones are cut and
+    rescaled, the outcome being flat by then anyway.
+    """
+    reach = min(int(_reach(kind) * width) + 1, bins)
+    kernel = np.empty(2 * reach + 1)
+    for m in range(reach + 1):
+        kernel[reach + m] = kernel[reach - m] = _relative(kind, p, q, m / width)
+    kernel /= kernel.sum()
+    wide = np.zeros(3 * bins)  # the bins, with room to overflow at both ends
+    for i in range(len(places)):
+        start = bins + places[i] - reach
+        for m in range(2 * reach + 1):
+            wide[start + m] += masses[i] * kernel[m]
+    out = wide[bins : 2 * bins].copy()
+    for k in range(bins):
+        out[k] += wide[bins - 1 - k] + wide[3 * bins - 1 - k]
+    return out
+
+
+@njit(inline="always")
+def _reach(kind):
+    """In bandwidths, where a kernel has fallen under 1e-4 of its peak."""
+    if kind == EXPONENTIAL:
+        return 9.2
+    if kind == GAUSSIAN:
+        return 4.3
+    return 1.0
+
+
+@njit(cache=True, nogil=True)
+def density_ratio(first, weights, compared, low, high, bins, kind, p, q, h, peak, floor):
+    """(table of ρ, gain): log((1-ε) f̂/ĝ + ε) by bin, and its leave-one-out mean over the evidence.
+
+    All documents of an instant are left out together; one instant alone gains nothing.
+    """
+    step = (high - low) / bins
+    at = np.empty(len(first), np.int64)
+    for i in range(len(first)):
+        at[i] = min(max(int((first[i] - low) / step), 0), bins - 1)
+    counts = np.zeros(bins)
+    for i in range(len(compared)):
+        counts[min(int((compared[i] - low) / step), bins - 1)] += 1.0
+    used = np.flatnonzero(counts)
+    f = smooth(at, weights, kind, p, q, h / step, bins)
+    g = smooth(used, counts[used] / len(compared), kind, p, q, h / step, bins)
+    table = np.empty(bins)
+    for k in range(bins):
+        table[k] = log((1.0 - floor) * (f[k] / g[k] if g[k] > 1e-300 else 0.0) + floor)
+    left_out = left_out_density(first, weights, low, high, kind, p, q, h)
+    gain, told = 0.0, False
+    for i in range(len(first)):
+        told = told or left_out[i] > 0.0
+        ratio = left_out[i] * peak * step / h / max(g[at[i]], 1e-300)
+        gain += weights[i] * log((1.0 - floor) * ratio + floor)
+    return table, gain if told else 0.0
+
+
+@njit(cache=True, nogil=True)
 def left_out_density(t, w, low, high, kind, p, q, h):
     """Σ_{j not of i's instant} w_j K(·/h)/K(0), reflected once at both ends, over Σ of those w_j: for each i."""
     n = len(t)
-    out = np.zeros(n)
+    out, near = np.zeros(n), _reach(kind) * h
     for i in range(n):
         total = rest = 0.0
+        from_low, from_high = t[i] - low, high - t[i]
         for j in range(n):
             if t[j] == t[i]:
                 continue
             rest += w[j]
-            here = _relative(kind, p, q, abs(t[i] - t[j]) / h)
-            here += _relative(kind, p, q, (t[i] - low + t[j] - low) / h)
-            here += _relative(kind, p, q, (high - t[i] + high - t[j]) / h)
-            total += w[j] * here
+            apart = abs(t[i] - t[j])
+            if apart < near:
+                total += w[j] * _relative(kind, p, q, apart / h)
+            apart = abs(from_low + t[j] - low)
+            if apart < near:
+                total += w[j] * _relative(kind, p, q, apart / h)
+            apart = abs(from_high + high - t[j])
+            if apart < near:
+                total += w[j] * _relative(kind, p, q, apart / h)
         out[i] = total / rest if rest > 0.0 else 0.0
     return out

@@ -33,16 +33,17 @@ def test_json_has_values_of_their_own_type(typed):
     outcome = typed("models", "--json")
     listed = json.loads(outcome.out)
     assert list(listed) == list(rankers())
-    paper = read_profile("paper")
+    paper, known = read_profile("paper"), rankers()
     for name, model in listed.items():
         defaults = {p["name"]: p["default"] for p in model["parameters"]}
-        assert defaults == make_ranker(name).settings()
-        assert all(type(defaults[k]) is type(v) for k, v in make_ranker(name).settings().items())
+        settings = known[name]().settings()
+        assert defaults == settings
+        assert all(type(defaults[k]) is type(v) for k, v in settings.items())
         told = {p["name"]: p["paper"] for p in model["parameters"] if p["paper"] is not None}
         assert told == paper.get(name, {})
         for p in model["parameters"]:
             for value in p["grid"]:  # every value that tuning tries is one the model takes
-                make_ranker(name, {p["name"]: value})
+                known[name](**{p["name"]: value})
     assert listed["sd"]["uses_feedback"] is True
     assert listed["ql"]["uses_feedback"] is False
     precision = next(p for p in listed["sd"]["parameters"] if p["name"] == "precision")
