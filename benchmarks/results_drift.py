@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 
 import numpy as np
@@ -44,7 +44,6 @@ class Data:
     train_times: np.ndarray
     test: csr_matrix
     test_times: np.ndarray
-    notes: dict[str, str] = field(default_factory=dict)
 
     @property
     def n_words(self) -> int:
@@ -73,20 +72,31 @@ def smoothed(sums: np.ndarray) -> np.ndarray:
 
 def score(data: Data, theta: Callable[[float, np.ndarray], np.ndarray], online: bool) -> float:
     """Mean log-likelihood of a test word; ``theta`` makes the model of a day from its time and the background."""
+    return float(score_each(data, lambda t, b: [theta(t, b)], online)[0])
+
+
+def score_each(
+    data: Data, models: Callable[[float, np.ndarray], list[np.ndarray]], online: bool, every: int = 1
+) -> np.ndarray:
+    """:func:`score` of several models at once, on every so many of the days that have test documents."""
     line = timeline(data.train, data.train_times, resolution=DAY)
     test = timeline(data.test, data.test_times, resolution=DAY)
     everything = np.asarray(line.counts.sum(axis=0)).ravel()
     past, upto = np.zeros(data.n_words), 0
-    total = 0.0
-    for row, t in enumerate(test.times):
+    totals: np.ndarray | float = 0.0
+    words = 0.0
+    for row in range(0, len(test.times), every):
+        t = float(test.times[row])
         if online:
             reach = int(np.searchsorted(line.times, t, side="left"))
             past = past + np.asarray(line.counts[upto:reach].sum(axis=0)).ravel()
             upto = reach
-        p = theta(float(t), smoothed(past if online else everything))
         span = slice(test.counts.indptr[row], test.counts.indptr[row + 1])
-        total += float(test.counts.data[span] @ np.log(p[test.counts.indices[span]]))
-    return total / float(test.lengths.sum())
+        counts, terms = test.counts.data[span], test.counts.indices[span]
+        background = smoothed(past if online else everything)
+        totals = totals + np.array([counts @ np.log(p[terms]) for p in models(t, background)])
+        words += float(counts.sum())
+    return np.asarray(totals) / words
 
 
 def mixture(model, background: float = BACKGROUND) -> Callable[[float, np.ndarray], np.ndarray]:
@@ -113,20 +123,23 @@ def by_leave_one_out(data: Data, model: LocalLikelihood, online: bool) -> float:
 
 
 def by_held_out(
-    data: Data, method: str, bandwidths: list[float], strengths: np.ndarray, kernel: Kernel
+    data: Data, method: str, bandwidths: list[float], strengths: np.ndarray, kernel: Kernel, every: int
 ) -> tuple[float, float]:
-    """(h, strength) of the best likelihood on a tenth of the training documents."""
+    """(h, strength) of the best likelihood on a tenth of the training documents, on every so many days."""
     inner = split(data)
     best = (-inf, inf, 0.0)
     for h in bandwidths:
         model = LocalLikelihood(inner.train, inner.train_times, h, kernel=kernel, resolution=DAY)
-        previous = -inf
-        for strength in strengths:
-            value = score(inner, shrunk(model, float(strength), method), kernel.online)
-            best = max(best, (value, h, float(strength)))
-            if value < previous - 1e-3:  # past the top
-                break
-            previous = value
+        scores = score_each(
+            inner,
+            lambda t, b, model=model: [  # type: ignore[misc]
+                estimate(c, b, float(s), method) for c in [model.local_counts(t)] for s in strengths
+            ],
+            kernel.online,
+            every,
+        )
+        i = int(np.argmax(scores))
+        best = max(best, (float(scores[i]), h, float(strengths[i])))
     return best[1], best[2]
 
 
@@ -139,7 +152,10 @@ def measure(name: str) -> tuple[Data, dict[str, dict[str, tuple[float, str]]]]:
 
     for scenario in ("offline", "online"):
         kernel = Kernel(KERNEL, scenario == "online")
-        folded = FoldedTimeline(data.train, data.train_times, resolution=DAY, background=BACKGROUND, additive=ADDITIVE)
+        group_of = frequency_groups(data.train, 4)
+        folded = FoldedTimeline(
+            data.train, data.train_times, resolution=DAY, background=BACKGROUND, additive=ADDITIVE, group_of=group_of
+        )
         choice = choose_by_likelihood(folded, kernel=kernel, bandwidths=candidate_bandwidths(folded.line.times))
 
         def local(h, kernel: Kernel = kernel) -> LocalLikelihood:
@@ -161,13 +177,7 @@ def measure(name: str) -> tuple[Data, dict[str, dict[str, tuple[float, str]]]]:
         chosen = schedule(folded.line.times)
         put("local, h_t over time", scenario, score(data, mixture(local(schedule)), online),
             f"{format_duration(chosen.min())} to {format_duration(chosen.max())}")  # fmt: skip
-        group_of = frequency_groups(data.train, 4)
-        grouped = FoldedTimeline(
-            data.train, data.train_times, resolution=DAY, background=BACKGROUND, additive=ADDITIVE, group_of=group_of
-        )
-        by_group = choose_by_likelihood(
-            grouped, kernel=kernel, bandwidths=choice.bandwidths, refine=False
-        ).by_group
+        by_group = choice.by_group
         model = GroupedLocalLikelihood(
             data.train, data.train_times, by_group.tolist(), group_of, kernel=kernel, resolution=DAY
         )
@@ -177,12 +187,13 @@ def measure(name: str) -> tuple[Data, dict[str, dict[str, tuple[float, str]]]]:
         put("penalised (Sparse.5), λ by leave-one-out", scenario,
             score(data, shrunk(local(h), strength, "sparse.5"), online),
             f"{format_duration(h)}, λ = {strength:.3g}")  # fmt: skip
-        wider = [h] if np.isinf(h) else [h, 4 * h]
+        wider = [h] if np.isinf(h) else [h, 3 * h]
+        every = max(1, len(folded.line.times) // 200)  # days are many; a sample of them decides as well
         for label, method, strengths in (
             ("penalised (Sparse.5), h and λ by held-out", "sparse.5", np.geomspace(30, 3000, 9)),
             ("linear interpolation, h and η by held-out", "interpolation", np.geomspace(1e3, 1e7, 9)),
         ):
-            wide, strength = by_held_out(data, method, wider, strengths, kernel)
+            wide, strength = by_held_out(data, method, wider, strengths, kernel, every)
             put(label, scenario, score(data, shrunk(local(wide), strength, method), online),
                 f"{format_duration(wide)}, strength {strength:.3g}")  # fmt: skip
     return data, table

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import inf, isinf
+from math import inf, isinf, log
 
 import numpy as np
 
@@ -79,8 +79,8 @@ class Ranked:
 class Ratio:
     """ρ over time, and what it rests on: ``gain`` nats per document over ``size`` effective documents.
 
-    ``table``: ρ at the middles of equal bins from ``low`` on; None where ρ is 0 throughout. ``exact``: the arguments
-    of :func:`prior_loops.add_recency` where a table would be too coarse.
+    ``table``: ρ at the middles of equal bins from ``low`` on, up to ``now``, and ``future`` after it; None where ρ is 0
+    throughout. ``exact``: the arguments of :func:`prior_loops.add_recency` where a table would be too coarse.
     """
 
     table: Floats | None = None
@@ -90,6 +90,8 @@ class Ratio:
     gain: float = 0.0
     size: float = 0.0
     price: float = 1.0
+    now: float = inf
+    future: float = 0.0
     exact: tuple | None = None
     notes: dict[str, str] = field(default_factory=dict)
 
@@ -105,7 +107,9 @@ class Ratio:
             return scores
         if self.exact is not None:
             return loops.add_recency(scores, times, docs, *(*self.exact, factor))
-        return loops.add_table(scores, times, docs, self.table, self.low, self.step, factor)
+        return loops.add_table(
+            scores, times, docs, self.table, self.low, self.step, self.now, self.future, factor
+        )
 
 
 def _check_floor(value: float) -> None:
@@ -161,12 +165,12 @@ class Recency:
         )
         if isinstance(self.bandwidth, str) and not gain > 0:
             return Ratio()
-        step = (ranked.high - ranked.low) / BINS
-        # A kernel sharper than the bins, and a step down to the floor, do not fit a table.
-        if h < SHARP * step or ranked.high > t_q or self.kernel == "uniform":
+        step = (min(ranked.high, t_q) - ranked.low) / BINS
+        # A kernel sharper than the bins, or with an edge of its own, does not fit a table.
+        if h < SHARP * step or step <= 0 or self.kernel == "uniform":
             return Ratio(exact=(*shape, t_q, h, log_mean), bandwidth=h, gain=gain, size=size)
         table = loops.recency_table(*shape, t_q, h, log_mean, ranked.low, step, BINS)
-        return Ratio(table, ranked.low, step, h, gain, size)
+        return Ratio(table, ranked.low, step, h, gain, size, now=t_q, future=log(self.floor) - log_mean)
 
     @cached_property
     def _shape(self) -> tuple[int, int, int]:

@@ -128,8 +128,11 @@ def recency_table(kind, p, q, floor, t_q, h, log_mean, low, step, bins):
 
 
 @njit(cache=True, nogil=True)
-def add_table(scores, times, docs, table, low, step, factor):
-    """scores + factor · ρ(t_D), ρ interpolated between the middles of the bins; undated documents have ρ = 0."""
+def add_table(scores, times, docs, table, low, step, now, future, factor):
+    """scores + factor · ρ(t_D), ρ interpolated between the middles of the bins, and ``future`` after ``now``.
+
+    Undated documents have ρ = 0.
+    """
     out = np.empty(len(docs))
     last, per_ms = len(table) - 1, 1.0 / step
     for i in range(len(docs)):
@@ -138,7 +141,9 @@ def add_table(scores, times, docs, table, low, step, factor):
             out[i] = scores[i]
             continue
         place = (t - low) * per_ms - 0.5
-        if place <= 0.0:
+        if t > now:
+            value = future
+        elif place <= 0.0:
             value = table[0]
         elif place >= last:
             value = table[last]

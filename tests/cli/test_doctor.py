@@ -17,6 +17,8 @@ from sdretrieval.snapshot import snapshot_folder
 def doctor(typed):
     """``doctor(index) -> (facts, problems)``, both as printed and as JSON: they must agree."""
 
+    jvm.start_jvm()  # it sets JAVA_HOME, which is one of the facts
+
     def go(*words: object) -> tuple[dict, list[dict]]:
         outcome, told = typed("doctor", *words), typed("doctor", *words, "--json")
         data = json.loads(told.out)

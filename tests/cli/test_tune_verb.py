@@ -74,7 +74,7 @@ def test_the_values_are_those_of_searching_with_the_setting(typed, flags, collec
     words = ["--index", collection.index, "--topics", collection.topics, "--output", tmp_path / "run.txt"]
     typed("search", *words, "--model", "sd3", *settings)
     outcome = typed("evaluate", collection.qrels, tmp_path / "run.txt", "--measures", "AP", "-q", "--output", "jsonl")
-    measured = {row["qid"]: row["value"] for row in map(json.loads, outcome.out.splitlines()) if row.get("qid")}
+    measured = {row["query_id"]: row["value"] for row in map(json.loads, outcome.out.splitlines())}
     assert {qid: measured[qid] for qid in chosen["values"]} == pytest.approx(chosen["values"])
 
 

@@ -3,28 +3,44 @@
 function flatten(value, path, into) {
   if (value !== null && typeof value === "object" && !Array.isArray(value)) {
     for (const [key, inner] of Object.entries(value)) flatten(inner, path ? `${path}.${key}` : key, into);
+  } else if (Array.isArray(value) && value.every((item) => typeof item === "string")) {
+    into.set(path, value.join(" ")); // a command line, for one
   } else {
     into.set(path, typeof value === "string" ? value : JSON.stringify(value));
   }
   return into;
 }
 
+/** All parameters of all runs, those of one family together, in the order they first appear in. */
+function parameterNames(made) {
+  const names = [...new Set(made.flatMap((one) => [...one.keys()]))];
+  const family = (name) => name.split(".")[0];
+  const families = [...new Set(names.map(family))];
+  return families.flatMap((f) => names.filter((name) => family(name) === f));
+}
+
+function parameterTable(names, known, made) {
+  return el("div", { class: "scroll" }, el("table", { class: "small" },
+    el("caption", { class: "visually-hidden" }, "Parameters by run"),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Parameter"), known.map((i) => el("th", { scope: "col" }, runName(i))))),
+    el("tbody", {}, names.map((name) => el("tr", {}, el("th", { scope: "row" }, quoted(name, "mono")),
+      known.map((i) => el("td", { class: "document" }, made[i].has(name) ? quoted(made[i].get(name)) : DASH)))))));
+}
+
 function appendixSection() {
   const made = data.runs.map((run) => (run.manifest ? flatten(run.manifest, "", new Map()) : null));
   const known = made.map((_, i) => i).filter((i) => made[i]);
-  const keys = [...new Set(known.flatMap((i) => [...made[i].keys()]))];
-  const differs = (key) => new Set(known.map((i) => made[i].get(key))).size > 1;
+  const names = parameterNames(known.map((i) => made[i]));
+  const differs = (name) => known.length < 2 || new Set(known.map((i) => made[i].get(name))).size > 1;
+  const shared = names.filter((name) => !differs(name));
   return el("section", { id: "appendix" }, el("h2", {}, "Appendix"),
     el("h3", {}, "How the runs were made"),
     known.length === 0 && el("p", { class: "soft" }, "No manifest lay beside the runs."),
     known.length > 0 && [
-      known.length > 1 && el("p", { class: "soft small" }, "Rows in which the runs differ are shaded."),
-      el("div", { class: "scroll" }, el("table", { class: "small" },
-        el("caption", { class: "visually-hidden" }, "Parameters by run"),
-        el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Parameter"), known.map((i) => el("th", { scope: "col" }, runName(i))))),
-        el("tbody", {}, keys.map((key) => el("tr", { class: known.length > 1 && differs(key) ? "differs" : null },
-          el("th", { scope: "row" }, quoted(key, "mono")),
-          known.map((i) => el("td", { class: "document" }, made[i].has(key) ? quoted(made[i].get(key)) : DASH))))))),
+      known.length > 1 && el("p", { class: "soft small" }, "What the runs differ in; ", DASH, " where a run has no such parameter."),
+      parameterTable(names.filter(differs), known, made),
+      shared.length > 0 && el("details", {}, el("summary", {}, `What all of them share (${shared.length})`),
+        parameterTable(shared, known.slice(0, 1), made)),
       known.map((i) => el("details", {}, el("summary", {}, "Manifest of ", quoted(data.runs[i].name)),
         el("pre", { tabindex: 0 }, JSON.stringify(data.runs[i].manifest, null, 2))))],
     el("h3", {}, "The runs"),

@@ -33,7 +33,7 @@ const narrow = window.matchMedia("(max-width: 46rem)");
 
 /** Lines over labelled positions: recall levels or periods. series: [{run, values}] */
 function lineChart({ labels, series, xTitle, yTitle, every = 1, wide = false, describe, hidden = new Set() }) {
-  const [W, H] = narrow.matches ? [350, 280] : wide ? [1020, 320] : [640, 380];
+  const [W, H] = narrow.matches ? [350, 280] : wide ? [1020, 360] : [640, 380];
   const left = 48, right = wide ? 30 : 14, top = 10, bottom = 46;
   const present = series.flatMap((s) => s.values).filter((v) => v !== null);
   const highest = Math.max(0.05, ...present);

@@ -131,17 +131,18 @@ function curveSection() {
   const { recall, precision } = data.curve;
   const names = data.runs.map((run) => run.name);
   const series = precision.map((values, run) => ({ run, values }));
+  const many = names.length > 3; // the table of points needs the whole width then
+  const figure = lineFigure({ labels: recall.map((r) => r.toFixed(1)), series, names, wide: many, xTitle: "recall", yTitle: "precision",
+    describe: "Precision at eleven recall levels", readLabel: (i) => `recall ${recall[i].toFixed(1)}` });
+  const points = el("div", { class: "scroll" }, el("table", { class: "small" },
+    el("caption", { class: "visually-hidden" }, "Interpolated precision by recall"),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Recall"),
+      names.map((name, i) => el("th", { scope: "col", class: "num" }, el("span", { class: "key", vars: runColour(i) }), quoted(name))))),
+    el("tbody", {}, recall.map((r, level) => el("tr", {}, el("th", { scope: "row", class: "num" }, r.toFixed(1)),
+      precision.map((values) => el("td", { class: "num" }, fixed(values[level], 3))))))));
   return el("section", { id: "curves" }, el("h2", {}, "Recall and precision"),
     el("p", { class: "lead" }, "Interpolated precision at eleven levels of recall, averaged over topics. Farther from the origin is better."),
-    el("div", { class: "pair" },
-      lineFigure({ labels: recall.map((r) => r.toFixed(1)), series, names, xTitle: "recall", yTitle: "precision",
-        describe: "Precision at eleven recall levels", readLabel: (i) => `recall ${recall[i].toFixed(1)}` }),
-      el("div", { class: "scroll" }, el("table", { class: "small" },
-        el("caption", { class: "visually-hidden" }, "Interpolated precision by recall"),
-        el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Recall"),
-          names.map((name, i) => el("th", { scope: "col", class: "num" }, el("span", { class: "key", vars: runColour(i) }), quoted(name))))),
-        el("tbody", {}, recall.map((r, level) => el("tr", {}, el("th", { scope: "row", class: "num" }, r.toFixed(1)),
-          precision.map((values) => el("td", { class: "num" }, fixed(values[level], 3))))))))));
+    many ? [figure, el("details", {}, el("summary", {}, "The points as a table"), points)] : el("div", { class: "pair" }, figure, points));
 }
 
 const BY = {

@@ -1,0 +1,125 @@
+"""What time costs: a prior beside the query it is added to, and as-of statistics beside counting the past anew.
+
+    python -m benchmarks.time_prior
+
+A query's time is that of ``search`` and ``rerank``: analysis, both passes, docids. All variants take turns in one
+process and one thread, and each topic counts with its best round, in processor time: other work on the machine does
+not show. On the microblog2011 pool where it is at hand, else on a generated collection.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.collections import Collection
+from sdretrieval.ranking.base import make_ranker
+from sdretrieval.records import Run, Topic
+from sdretrieval.retrieval import rerank, search
+from sdretrieval.snapshot import Snapshot, open_snapshot
+from sdretrieval.temporal.as_of import PastStatistics
+from sdretrieval.temporal.ranking import Density, Recency, TimeAware
+from sdretrieval.trec import read_topics
+
+ROUNDS = 7
+TARGET = 0.20
+MODELS = ("sd3", "rm3", "sd", "bm25", "ql")
+
+
+def collection() -> tuple[str, Snapshot, list[Topic], Run]:
+    pool = Collection("microblog2011")
+    if pool.available:
+        snapshot, topics, name = pool.snapshot, [t for t in pool.topics if t.qid in pool.run("QL")], pool.name
+    else:
+        snapshot, topics, name = *_generated(), "generated"
+    return name, snapshot, topics, search(snapshot, topics, "ql")
+
+
+def _generated() -> tuple[Snapshot, list[Topic]]:
+    from sdretrieval.corpus import Reader
+    from sdretrieval.demo import write_demo
+    from sdretrieval.lucene.indexing import build_index
+
+    folder = Path(tempfile.mkdtemp())
+    files = write_demo(folder, n_docs=20_000)
+    build_index(Reader(date="date").read([files.documents]), folder / "index", threads=1)
+    return open_snapshot(folder / "index"), read_topics(files.topics)
+
+
+def best_of(variants: dict[str, Callable[[Topic], object]], topics: list[Topic]) -> dict[str, float]:
+    """Mean milliseconds per topic of each variant: the variants take turns, each topic keeps its best round."""
+    best = {name: np.full(len(topics), np.inf) for name in variants}
+    for _ in range(ROUNDS):
+        for i, topic in enumerate(topics):
+            for name, work in variants.items():
+                began = time.thread_time()
+                work(topic)
+                best[name][i] = min(best[name][i], time.thread_time() - began)
+    return {name: float(values.mean()) * 1e3 for name, values in best.items()}
+
+
+def prior_costs(snapshot: Snapshot, topics: list[Topic], run: Run) -> float:
+    worst = 0.0
+    for verb in ("search", "rerank"):
+        for name in MODELS:
+            plain = make_ranker(name)
+            models = {
+                "none": plain,
+                "recency": TimeAware(ranker=plain, prior=Recency()),
+                "density": TimeAware(ranker=plain, prior=Density()),
+            }
+
+            def work(model, verb=verb):
+                if verb == "search":
+                    return lambda topic: search(snapshot, [topic], model)
+                return lambda topic: rerank(snapshot, Run({topic.qid: run[topic.qid]}, ""), [topic], model)
+
+            costs = best_of({label: work(model) for label, model in models.items()}, topics)
+            shares = {label: costs[label] / costs["none"] - 1 for label in ("recency", "density")}
+            worst = max(worst, *shares.values()) if name == "sd3" else worst
+            print(
+                f"{verb:7s} {name:5s} {costs['none']:6.2f} ms per query, "
+                + ", ".join(f"{label} +{100 * share:4.1f} %" for label, share in shares.items())
+            )
+    return worst
+
+
+def as_of_costs(snapshot: Snapshot, topics: list[Topic]) -> None:
+    times = sorted(topic.time for topic in topics if topic.time is not None)
+    recount = np.inf
+    for _ in range(3):
+        began = time.thread_time()
+        for t in times:
+            PastStatistics(snapshot).at(t)
+        recount = min(recount, time.thread_time() - began)
+    moved = np.inf
+    for _ in range(3):
+        began = time.thread_time()
+        past = PastStatistics(snapshot)
+        for t in times:
+            past.at(t)
+        moved = min(moved, time.thread_time() - began)
+    n = len(times)
+    print(
+        f"as-of statistics of {n} queries over {snapshot.n_docs} documents: {1e3 * moved / n:.2f} ms per query, moving "
+        f"along time; {1e3 * recount / n:.2f} ms counting anew: {recount / moved:.1f} times as long"
+    )
+
+
+def main() -> None:
+    name, snapshot, topics, run = collection()
+    print(f"{name}: {snapshot.n_docs} documents, {len(topics)} topics")
+    worst = prior_costs(snapshot, topics, run)
+    as_of_costs(snapshot, topics)
+    print(
+        f"a time prior costs {100 * worst:.1f} % of the default model's query at most "
+        f"(target: under {100 * TARGET:.0f} %: {'met' if worst < TARGET else 'MISSED'})"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,214 @@
+"""Files that appear whole or not at all, and text that says where it is broken."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from sdretrieval.errors import InputError, SdretrievalError
+from sdretrieval.files import atomic_writer, check_writable, is_special, numbered_lines, open_text
+
+# -- writing -----------------------------------------------------------------------------------------------------
+
+
+def test_text_in_a_folder_that_is_made_for_it(tmp_path):
+    path = tmp_path / "a" / "b" / "x.txt"
+    with atomic_writer(path) as out:
+        out.write("Übergröße\n")
+        assert not path.exists()  # not before it is whole
+    assert path.read_bytes() == "Übergröße\n".encode()
+    assert [p.name for p in path.parent.iterdir()] == ["x.txt"]
+
+
+def test_bytes(tmp_path):
+    with atomic_writer(tmp_path / "x.bin", binary=True) as out:
+        out.write(b"\x00\xff\r\n")
+    assert (tmp_path / "x.bin").read_bytes() == b"\x00\xff\r\n"
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_gz_by_its_name_and_always_the_same_bytes(tmp_path, binary):
+    written = set()
+    for name in ("x.gz", "another name.gz"):
+        with atomic_writer(tmp_path / name, binary=binary) as out:
+            out.write(b"line\n" * 1000 if binary else "line\n" * 1000)
+        written.add((tmp_path / name).read_bytes())
+    assert len(written) == 1
+    assert gzip.decompress(written.pop()) == b"line\n" * 1000
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError, SystemExit])
+@pytest.mark.parametrize("name", ["x.txt", "x.txt.gz"])
+def test_an_interruption_leaves_the_old_file(tmp_path, error, name):
+    path = tmp_path / name
+    path.write_text("old")
+    with pytest.raises(error), atomic_writer(path) as out:
+        out.write("new" * 100_000)
+        raise error
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_an_interruption_leaves_nothing_where_nothing_was(tmp_path):
+    with pytest.raises(KeyboardInterrupt), atomic_writer(tmp_path / "x.txt") as out:
+        out.write("new")
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_readers_of_the_old_file_are_not_disturbed(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text("old")
+    with path.open() as reader:
+        with atomic_writer(path) as out:
+            out.write("new")
+        assert reader.read() == "old"
+    assert path.read_text() == "new"
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk" / "x.txt").write_text("old")
+    (tmp_path / "x.txt").symlink_to("disk/x.txt")
+    with atomic_writer(tmp_path / "x.txt") as out:
+        out.write("new")
+    assert (tmp_path / "x.txt").is_symlink()
+    assert (tmp_path / "disk" / "x.txt").read_text() == "new"
+
+
+def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path):
+    pipe, received = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    with atomic_writer(pipe) as out:
+        out.write("through\n")
+    reader.join(timeout=10)
+    assert received == [b"through\n"]
+    assert pipe.is_fifo()
+
+
+def test_what_is_special(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").write_text("")
+    assert is_special(tmp_path / "pipe")
+    assert is_special(os.devnull)
+    assert not any(map(is_special, (tmp_path, tmp_path / "file", tmp_path / "nothing")))
+
+
+def test_a_relative_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with atomic_writer("x.txt") as out:
+        out.write("here")
+    assert (tmp_path / "x.txt").read_text() == "here"
+
+
+# -- what cannot be written --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("go", [check_writable, lambda path: atomic_writer(path).__enter__()])
+def test_places_where_nothing_can_be_written(tmp_path, monkeypatch, go):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SdretrievalError, match="is a folder, a file to write was expected"):
+        go(tmp_path)
+    with pytest.raises(SdretrievalError, match="is a folder"):
+        go("")
+    with pytest.raises(SdretrievalError, match=r"file/a/x\.txt: cannot be written, .*file is not a folder"):
+        go(tmp_path / "file" / "a" / "x.txt")
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_checking_makes_nothing(tmp_path):
+    check_writable(tmp_path / "a" / "b" / "x.txt")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_permission(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(SdretrievalError, match="no permission"):
+        check_writable(tmp_path / "x.txt")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
+def test_a_full_disk():
+    with pytest.raises(SdretrievalError, match=r"/dev/full: cannot be written \(No space left on device\)") as caught:
+        with atomic_writer("/dev/full") as out:
+            out.write("x")
+    assert caught.value.remedy == "Make room."
+
+
+def test_errors_of_other_files_are_not_blamed_on_this_one(tmp_path):
+    with pytest.raises(FileNotFoundError), atomic_writer(tmp_path / "x.txt"):
+        (tmp_path / "elsewhere" / "input.txt").read_text()
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- reading -----------------------------------------------------------------------------------------------------
+
+
+def test_gz_is_told_by_its_bytes(tmp_path):
+    (tmp_path / "plain.gz").write_text("plain\n")
+    (tmp_path / "packed.txt").write_bytes(gzip.compress(b"packed\n"))
+    for name in ("plain.gz", "packed.txt"):
+        with open_text(tmp_path / name) as stream:
+            assert stream.read() == name.split(".")[0] + "\n"
+
+
+def test_lines_are_numbered_and_bare(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_bytes("\ufeffä\r\n\nb\u2028c\rd\nlast".encode())
+    # Only line feeds end lines: other tools count them so.
+    assert list(numbered_lines(path)) == [(1, "ä"), (2, ""), (3, "b\u2028c\rd"), (4, "last")]
+
+
+def test_an_empty_file(tmp_path):
+    (tmp_path / "x.txt").write_bytes(b"")
+    assert list(numbered_lines(tmp_path / "x.txt")) == []
+
+
+def test_what_cannot_be_opened(tmp_path):
+    (tmp_path / "file").write_text("")
+    for path, told in (
+        (tmp_path / "no.txt", "no.txt: no such file"),
+        (tmp_path / "file" / "no.txt", "no.txt: no such file"),
+        (tmp_path, f"{tmp_path}: is a folder, a file was expected"),
+    ):
+        with pytest.raises(InputError, match=told):
+            open_text(path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read anything")
+def test_what_may_not_be_read(tmp_path):
+    (tmp_path / "x.txt").write_text("")
+    (tmp_path / "x.txt").chmod(0)
+    with pytest.raises(InputError, match="may not be read"):
+        open_text(tmp_path / "x.txt")
+
+
+def test_the_line_that_is_not_utf_8(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_bytes(b"fine\n" + "naïve\n".encode("latin-1") + b"fine\n")
+    lines = numbered_lines(path)
+    assert next(lines) == (1, "fine")
+    with pytest.raises(InputError, match=r"x\.txt:2: not UTF-8: byte 0xef") as caught:
+        next(lines)
+    assert caught.value.line == 2
+    assert "iconv" in caught.value.remedy
+
+
+@pytest.mark.parametrize("damage", [
+    lambda packed: packed[:-10],  # cut short
+    lambda packed: packed[:-4] + b"\0\0\0\0",  # the length at the end is wrong
+    lambda packed: packed[:20] + b"\xff" * 20 + packed[40:],
+])  # fmt: skip
+def test_a_damaged_archive(tmp_path, damage):
+    text = "".join(f"{i} {i * i} {i**3}\n" for i in range(2000)).encode()
+    (tmp_path / "x.gz").write_bytes(damage(gzip.compress(text)))
+    with pytest.raises(InputError, match=r"x\.gz: damaged gzip data after line \d+"):
+        list(numbered_lines(tmp_path / "x.gz"))
