@@ -126,9 +126,10 @@ def test_reranking_is_tuned_on_the_documents_of_the_run(typed, flags, collection
     assert sum(map(len, read_run(run).values())) == 12
     with run.open("a") as stream:
         stream.write("6 Q0 doc99 3 0.1 bm25\n")
-    outcome = typed("tune", *flags, *GRID, "--run", run, "--trace", tmp_path / "other.jsonl")
+    words = ["tune", *flags, *GRID, "--run", run, "--trace", tmp_path / "other.jsonl"]
+    outcome = typed(*words)
     assert (outcome.code, "doc99" in outcome.err) == (2, True)
-    assert typed("tune", *flags, *GRID, "--run", run, "--trace", tmp_path / "other.jsonl", "--missing", "drop").code == 0
+    assert typed(*words, "--missing", "drop").code == 0
 
 
 # -- killed ------------------------------------------------------------------------------------------------------

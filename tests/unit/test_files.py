@@ -137,9 +137,9 @@ def test_a_folder_without_permission(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
 def test_a_full_disk():
-    with pytest.raises(SdretrievalError, match=r"/dev/full: cannot be written \(No space left on device\)") as caught:
-        with atomic_writer("/dev/full") as out:
-            out.write("x")
+    told = r"/dev/full: cannot be written \(No space left on device\)"
+    with pytest.raises(SdretrievalError, match=told) as caught, atomic_writer("/dev/full") as out:
+        out.write("x")
     assert caught.value.remedy == "Make room."
 
 
