@@ -1,4 +1,4 @@
-"""The real collections of ../shared/data, indexed once under indexes/ for measurements. Nothing of them is kept here."""
+"""The real collections of ../shared/data, indexed once under indexes/ for measurements."""
 
 from __future__ import annotations
 

@@ -64,7 +64,8 @@ def anserini_command(index: Path, topics: Path, output: Path) -> list[str]:
     return [
         str(find_java().home / "bin" / "java"), "-cp", str(anserini_jar()), "io.anserini.search.SearchCollection",
         "-index", str(index), "-topics", str(topics), "-topicReader", "TsvString", "-output", str(output), "-bm25",
-        "-rm3", "-rerankCutoff", "100", "-rm3.fbDocs", "100", "-rm3.fbTerms", "100", "-hits", str(HITS), "-threads", str(THREADS),
+        "-rm3", "-rerankCutoff", "100", "-rm3.fbDocs", "100", "-rm3.fbTerms", "100", "-hits", str(HITS),
+        "-threads", str(THREADS),
     ]  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def main() -> None:
     print(f"Anserini indexes in {indexed:.2f} s; the snapshot takes {s['seconds']:.2f} s")
     print(f"  ratio {s['seconds'] / indexed:.3f}  (limit 0.15)")
     rate = s["postings"] / s["export"] / 1e6
-    print(f"  export {s['export']:.2f} s: {rate:.1f} million postings a second, vocabulary and docids included (limit 10)")
+    print(f"  export {s['export']:.2f} s: {rate:.1f} million postings a second, docids and times included (limit 10)")
     print(f"  peak memory {s['memory'] / 1e6:.0f} MB for a snapshot of {s['size'] / 1e6:.0f} MB: "
           f"{s['memory'] / s['size']:.2f} x (limit 2)")  # fmt: skip
     print(f"  opening it takes {1e3 * s['open']:.1f} ms")

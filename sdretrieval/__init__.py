@@ -29,7 +29,20 @@ _HOMES = {
     "read_qrels": "sdretrieval.trec",
     "SdretrievalError": "sdretrieval.errors",
 }
-__all__ = ["__version__", *_HOMES]
+__all__ = [
+    "Ranker",
+    "SdretrievalError",
+    "Snapshot",
+    "__version__",
+    "make_ranker",
+    "open_snapshot",
+    "read_qrels",
+    "read_run",
+    "read_topics",
+    "rerank",
+    "search",
+    "write_run",
+]
 
 if TYPE_CHECKING:
     from sdretrieval.errors import SdretrievalError
