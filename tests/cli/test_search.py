@@ -397,25 +397,26 @@ def test_a_collection_of_one_document(search, lonely, tmp_path, model):
 # Sleeps once work has begun, so that the signal comes in the middle of it; says so through a file.
 SLOW_RANKING = """
 import pathlib, time
-from sdretrieval.ranking.engine import Engine
-prepare = Engine._prepare
-def slowly(self, ranker, query, *rest):
+from sdretrieval.ranking.base import rankers
+model = rankers()["sd3"]
+first = model.first
+def slowly(self, query, statistics):
     if query.qid == "4":
         pathlib.Path({mark!r}).touch()
         time.sleep({seconds})
-    return prepare(self, ranker, query, *rest)
-Engine._prepare = slowly
+    return first(self, query, statistics)
+model.first = slowly
 """
 SLOW_WRITING = """
 import pathlib, time
-from sdretrieval import trec
-check = trec._check_writable
-def slowly(what, words):
-    check(what, words)
-    if what == "docid" and "doc17" in words:
+from sdretrieval.records import Ranking
+walk = Ranking.__iter__
+def slowly(self):
+    if "doc17" in self.docids:
         pathlib.Path({mark!r}).touch()
         time.sleep({seconds})
-trec._check_writable = slowly
+    return walk(self)
+Ranking.__iter__ = slowly
 """
 
 

@@ -31,7 +31,7 @@ def examples(n: int):
         deadline=None,
         database=None,
         report_multiple_bugs=False,
-        phases=[Phase.explicit, Phase.generate],
+        phases=[Phase.explicit, Phase.generate],  # add Phase.shrink for a smaller failing example, in minutes
         suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow, HealthCheck.data_too_large],
     )
 

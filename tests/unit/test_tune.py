@@ -378,7 +378,7 @@ def snapshot() -> Snapshot:
     """700 documents, so that more than are remembered per first pass match a query."""
     dice = np.random.default_rng(7)
     themes = dice.dirichlet(np.full(len(WORDS), 0.2), size=8)
-    counts = np.array([dice.multinomial(30, themes[i % 8]) for i in range(700)])
+    counts = np.array([dice.multinomial(dice.integers(5, 80), themes[i % 8]) for i in range(700)])
     return Snapshot.from_counts(counts, WORDS)
 
 
@@ -396,7 +396,7 @@ def test_remembered_first_passes_change_nothing(snapshot, queries):
     plain, staged = Engine(snapshot), StagedEngine(snapshot)
     for name, settings_ in (
         ("sd3", [{"fb_docs": n, "precision": k} for n in (5, 250, 400, 10) for k in (0.1, 0.5)]),
-        ("rm3", [{"fb_docs": 5}, {"fb_docs": 300}, {"fb_docs": 5, "k1": 2.0}, {"fb_docs": 5, "first_stage": "ql"}]),
+        ("rm3", [{"fb_docs": 5}, {"fb_docs": 300}, {"fb_docs": 5, "b": 1.0}, {"fb_docs": 5, "first_stage": "ql"}]),
         ("tfidf", [{"fb_docs": 5}, {"fb_docs": 700}]),
     ):
         for changes in settings_:
