@@ -30,7 +30,7 @@ from sdretrieval.temporal.held_out import FoldedTimeline
 from sdretrieval.temporal.kernels import Kernel
 from sdretrieval.temporal.local_likelihood import GroupedLocalLikelihood, LocalLikelihood
 from sdretrieval.temporal.penalised import choose_strength, estimate
-from sdretrieval.temporal.timeline import DAY, format_duration, merge_rows, timeline
+from sdretrieval.temporal.timeline import DAY, format_duration, timeline
 
 COLLECTIONS = ("reuters21578", "rlists")
 KERNEL, MOST_WORDS, LEAST_COUNT, ADDITIVE, BACKGROUND = "tricube", 10_000, 5, 0.1, 0.1
@@ -63,7 +63,6 @@ def split(data: Data, seed: int = 1) -> Data:
     """A tenth of the training set as a test set of its own, to choose by."""
     held = np.random.default_rng(seed).permutation(data.train.shape[0]) % 10 == 0
     return Data(data.train[~held], data.train_times[~held], data.train[held], data.train_times[held])
-
 
 
 def smoothed(sums: np.ndarray) -> np.ndarray:

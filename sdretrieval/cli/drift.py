@@ -20,7 +20,7 @@ examples:
     sdretrieval drift --index indexes/news
 
   three words, as plots (PNG, SVG) and tables (CSV, JSON):
-    sdretrieval drift --index indexes/news --words oil tariff "stock market" --output runs/drift
+    sdretrieval drift --index indexes/news --words oil tariff dollar --output runs/drift
 
   hour by hour, with a bandwidth of six hours:
     sdretrieval drift --index indexes/tweets --words earthquake --resolution hour --bandwidth 6h
@@ -50,7 +50,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--resolution",
         default="day",
         metavar="TIME",
-        help="hour, day, week, month, or a length of time; documents within it count as simultaneous (default: day)",
+        help="hour, day, week, month (a twelfth of a year), or a length of time: "
+        "documents within it count as simultaneous (default: day)",
     )
     parser.add_argument(
         "--fastest", type=int, default=20, metavar="N", help="how many fast words to list (default: %(default)s)"

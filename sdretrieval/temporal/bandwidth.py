@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
 from sdretrieval.errors import ParameterError
+from sdretrieval.progress import progress
 from sdretrieval.temporal.held_out import FoldedTimeline
 from sdretrieval.temporal.kernels import Floats, Kernel, as_kernel
 from sdretrieval.temporal.timeline import Timeline, coarse_resolution, timeline
@@ -140,7 +141,10 @@ def choose_by_likelihood(
     grid = np.unique(given)
     if len(grid) == 0:
         raise ParameterError("no bandwidth to choose from")
-    scored = {float(h): folded.score(float(h), kernel, only=only) for h in grid}
+    label = "likelihood, " + ("online" if kernel.online else "offline")
+    scored = {
+        float(h): folded.score(float(h), kernel, only=only) for h in progress(grid, label=label, unit="bandwidths")
+    }
     if refine:
         best = int(np.argmax([scored[float(h)].total for h in grid]))
         around = grid[max(best - 1, 0) : best + 2]
@@ -370,9 +374,7 @@ def plug_in(
     return PlugInChoice(kernel, inf if chosen > limit else chosen, t, varying, bias, float(pilot))
 
 
-def _without_noise(
-    counts: csr_matrix, line: Timeline, used: NDArray[np.int64], gram: Floats
-) -> tuple[Floats, float]:
+def _without_noise(counts: csr_matrix, line: Timeline, used: NDArray[np.int64], gram: Floats) -> tuple[Floats, float]:
     """Inner products θ_b·θ_b' of bins without the noise on the diagonal, and the variance of a word, tr V.
 
     Different bins share no noise. Within a bin: Σ_{i≠j} c_i·c_j / Σ_{i≠j} |x_i||x_j|, or, where a bin holds a single
@@ -389,9 +391,7 @@ def _without_noise(
     unbiased = gram.copy()
     pairs = m**2 - own_pairs
     several = pairs > 1e-9 * m**2
-    beside = np.array(
-        [np.mean([gram[b, o] for o in (b - 1, b + 1) if 0 <= o < len(used)]) for b in range(len(used))]
-    )
+    beside = np.array([np.mean([gram[b, o] for o in (b - 1, b + 1) if 0 <= o < len(used)]) for b in range(len(used))])
     inside = np.divide(np.diag(gram) * m**2 - own, pairs, out=beside.copy(), where=several)
     np.fill_diagonal(unbiased, inside)
     # E |c_j|² = |x_j|² |θ|² + Var: what is left, per word

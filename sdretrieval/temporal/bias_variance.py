@@ -39,9 +39,7 @@ def _window(t: float, times: Floats, kernel: Kernel, bandwidth: float, lengths: 
     weights = kernel.weights(t - times, bandwidth)
     total = float(weights @ lengths)
     if total <= 0:
-        raise ParameterError(
-            f"no document lies within the kernel's reach of time {t}", remedy="Widen the bandwidth."
-        )
+        raise ParameterError(f"no document lies within the kernel's reach of time {t}", remedy="Widen the bandwidth.")
     return weights, total
 
 
@@ -78,7 +76,7 @@ def exact_variance(
     around = theta(times[inside])
     squares = (weights**2 * lengths)[inside]
     if not covariance:
-        return squares @ (around * (1 - around)) / total**2
+        return np.asarray(squares @ (around * (1 - around)) / total**2)
     return (np.diag(squares @ around) - (around * squares[:, None]).T @ around) / total**2
 
 
@@ -113,7 +111,7 @@ def exact_mise(
 
 def integrated_squared_error(estimate: Floats, truth: Floats, grid: ArrayLike) -> Floats:
     """∫ (θ̂_t - θ_t)² dt by word (15); both are times x words on the grid."""
-    return np.trapezoid((estimate - truth) ** 2, np.asarray(grid, dtype=np.float64), axis=0)
+    return np.asarray(np.trapezoid((estimate - truth) ** 2, np.asarray(grid, dtype=np.float64), axis=0))
 
 
 # -- asymptotic: as h → 0 and nh → ∞ -----------------------------------------------------------------------------------
@@ -160,9 +158,7 @@ def asymptotic_variance(point: DriftPoint, bandwidth: float, *, kernel: str | Ke
     moving = point.velocity * (1 - 2 * point.theta)  # the diagonal of V̇
     mu_12, mu_11, mu_02 = kernel.moment(1, 2), kernel.moment(1, 1), kernel.moment(0, 2)
     return (
-        leading
-        + (2 * mu_11 * mu_02 - mu_12) * slope / (n * lam * g**2) * point.spread
-        - mu_12 / (n * lam * g) * moving
+        leading + (2 * mu_11 * mu_02 - mu_12) * slope / (n * lam * g**2) * point.spread - mu_12 / (n * lam * g) * moving
     )
 
 

@@ -10,8 +10,8 @@ the mass inside instead would lose up to 31 % there), and goes to the uniform de
 :func:`likelihood_bandwidth` maximises the weighted leave-one-out likelihood. Documents of the *same instant* are left
 out together: otherwise ties, which day-level dates are full of, drive h to zero.
 
-Undated data are left out, as are weights of zero and data outside the bounds. With no data left the density is uniform over the bounds (and NaN
-without bounds): nothing is known of time then.
+Undated data are left out, as are weights of zero and data outside the bounds. With no data left the density is uniform
+over the bounds (and NaN without bounds): nothing is known of time then.
 """
 
 from __future__ import annotations

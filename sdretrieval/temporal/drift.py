@@ -172,7 +172,7 @@ def bins_between(first: float, last: float, resolution: float) -> Floats:
             f"{number} bins of {resolution:.0f} ms between the first document and the last",
             remedy="Choose a coarser resolution, such as week or month.",
         )
-    return low + resolution * np.arange(number)
+    return low + resolution * np.arange(number, dtype=np.float64)
 
 
 def _per_bin(stamps: Floats, weights: Floats, grid: Floats, resolution: float) -> NDArray[np.int64]:
@@ -203,11 +203,13 @@ def word_curves(
     lengths = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()[kept]
 
     def merged(values: Floats) -> Floats:
-        return np.bincount(row_of, weights=values, minlength=rows)
+        return np.bincount(row_of, weights=values, minlength=rows).astype(np.float64)
 
     theta = model.over(grid, words)
     n_words = np.zeros(len(theta))
-    per_row = np.stack([merged(lengths**2), *(merged(c**2) for c in columns.T), *(merged(c * lengths) for c in columns.T)])
+    per_row = np.stack(
+        [merged(lengths**2), *(merged(c**2) for c in columns.T), *(merged(c * lengths) for c in columns.T)]
+    )
     around = np.zeros((len(theta), len(per_row)))  # Σ K² of each of these, at each time
     for at, lo, hi, weights in model.windows(np.asarray(grid, dtype=np.float64)):
         total, squares = weights @ line.lengths[lo:hi], weights**2 @ line.lengths[lo:hi]

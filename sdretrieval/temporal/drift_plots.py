@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BLUE, ORANGE, GREY = "#2166ac", "#c2570c", "#6b6b6b"
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "font.size": 9,
     "axes.titlesize": 10,
     "axes.spines.top": False,

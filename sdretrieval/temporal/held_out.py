@@ -85,9 +85,7 @@ class FoldedTimeline:
         if self.group_of.shape != (n_terms,):
             raise ParameterError(f"{len(self.group_of)} words in groups but {n_terms} terms in the counts")
         self.n_groups = int(self.group_of.max(initial=0)) + 1
-        member = csr_matrix(
-            (np.ones(n_terms), (np.arange(n_terms), self.group_of)), shape=(n_terms, self.n_groups)
-        )
+        member = csr_matrix((np.ones(n_terms), (np.arange(n_terms), self.group_of)), shape=(n_terms, self.n_groups))
         self.group_cells = np.ascontiguousarray((self.cells @ member).toarray())
         self.group_sizes = np.bincount(self.group_of, minlength=self.n_groups).astype(np.float64)
 

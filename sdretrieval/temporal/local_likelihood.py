@@ -289,17 +289,13 @@ class GroupedLocalLikelihood:
         resolution: float | None = None,
         empty: str = "nan",
     ) -> None:
-        first = LocalLikelihood(
-            counts, times, inf, kernel=kernel, online=online, resolution=resolution, empty=empty
-        )
+        first = LocalLikelihood(counts, times, inf, kernel=kernel, online=online, resolution=resolution, empty=empty)
         self.group_of = np.asarray(group_of)
         if self.group_of.shape != (first.n_terms,):
             raise ParameterError(f"{len(self.group_of)} words in groups but {first.n_terms} terms in the counts")
         if len(self.group_of) and not (self.group_of.min() >= 0 and self.group_of.max() < len(bandwidths)):
             raise ParameterError(f"groups must be numbered 0 .. {len(bandwidths) - 1}")
-        self.models = [
-            LocalLikelihood(first.line, None, h, kernel=first.kernel, empty=empty) for h in bandwidths
-        ]
+        self.models = [LocalLikelihood(first.line, None, h, kernel=first.kernel, empty=empty) for h in bandwidths]
 
     def at(self, t: float) -> Floats:
         return self.over([t])[0]
@@ -344,9 +340,7 @@ def ngram_counts(
             if column is not None:
                 indices.append(column)
         indptr.append(len(indices))
-    counts = csr_matrix(
-        (np.ones(len(indices), dtype=np.int64), indices, indptr), shape=(len(indptr) - 1, len(number))
-    )
+    counts = csr_matrix((np.ones(len(indices), dtype=np.int64), indices, indptr), shape=(len(indptr) - 1, len(number)))
     counts.sum_duplicates()
     return counts, list(number)
 

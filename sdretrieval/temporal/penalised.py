@@ -5,8 +5,8 @@
       c_w   local, kernel-weighted counts (:meth:`LocalLikelihood.local_counts`)
       q_w   the global model;  λ_w the penalty: a word leaves q_w only where the data insist
 
-The maximiser is θ*_w = q_w clipped to [(c_w - λ_w)/β, (c_w + λ_w)/β] with the one β that makes it sum to one, (29)-(33).
-:func:`solve` finds it exactly by the algorithm of Figure 13 in O(k + m log k), k words of which m leave q.
+The maximiser is θ*_w = q_w clipped to [(c_w - λ_w)/β, (c_w + λ_w)/β], with the one β that makes it sum to one:
+(29)-(33). :func:`solve` finds it exactly by the algorithm of Figure 13 in O(k + m log k), k words, of which m leave q.
 
 Penalties λ_w = s q_w^p: ``sparse0`` (p = 0), ``sparse.5`` (p = 1/2; the paper's favourite and the default here) and
 ``sparse1`` (p = 1). Beside them the two classics: linear interpolation (37) and absolute discounting (40).

@@ -169,8 +169,9 @@ class Recency:
         # A kernel sharper than the bins, or with an edge of its own, does not fit a table.
         if h < SHARP * step or step <= 0 or self.kernel == "uniform":
             return Ratio(exact=(*shape, t_q, h, log_mean), bandwidth=h, gain=gain, size=size)
-        table = loops.recency_table(*shape, t_q, h, log_mean, ranked.low, step, BINS)
-        return Ratio(table, ranked.low, step, h, gain, size, now=t_q, future=log(self.floor) - log_mean)
+        low = ranked.low - 0.5 * step  # so that the first and the last time are middles: ρ is exact there
+        table = loops.recency_table(*shape, t_q, h, log_mean, low, step, BINS + 1)
+        return Ratio(table, low, step, h, gain, size, now=t_q, future=log(self.floor) - log_mean)
 
     @cached_property
     def _shape(self) -> tuple[int, int, int]:

@@ -131,9 +131,7 @@ def timeline(counts: csr_matrix, times: ArrayLike, *, resolution: float | None =
 def merge_rows(counts: csr_matrix, row_of: NDArray[np.int64], n_rows: int) -> csr_matrix:
     """Sum the rows that share a number in ``row_of``; rows numbered -1 are dropped."""
     kept = np.flatnonzero(row_of >= 0)
-    member = csr_matrix(
-        (np.ones(len(kept)), (row_of[kept], kept)), shape=(n_rows, counts.shape[0]), dtype=np.float64
-    )
+    member = csr_matrix((np.ones(len(kept)), (row_of[kept], kept)), shape=(n_rows, counts.shape[0]), dtype=np.float64)
     merged = csr_matrix(member @ counts)
     merged.sort_indices()
     return merged

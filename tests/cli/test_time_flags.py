@@ -1,0 +1,163 @@
+"""The flags about time on search and rerank, from parsing to the run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import numpy as np
+import pytest
+
+from sdretrieval.cli import time_options
+from sdretrieval.cli.main import main
+from sdretrieval.errors import ParameterError
+from sdretrieval.manifest import manifest_path
+from sdretrieval.ranking.base import make_ranker
+from sdretrieval.temporal.prior import Density, Recency
+from sdretrieval.temporal.ranking import TimeAware
+from sdretrieval.trec import read_run
+
+DAY = 86_400_000
+
+
+def parsed(*flags: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    time_options.add_time_arguments(parser)
+    return parser.parse_args(flags)
+
+
+def model(*flags: str):
+    return time_options.time_from(parsed(*flags), make_ranker("sd3"))
+
+
+def test_without_flags_the_model_is_the_plain_one():
+    plain = make_ranker("sd3")
+    assert time_options.time_from(parsed(), plain) is plain
+
+
+def test_a_named_prior_has_the_shipped_defaults():
+    recency, density = model("--time-prior", "recency"), model("--time-prior", "density")
+    assert recency.prior == Recency() and density.prior == Density()
+    assert recency.weight is None and recency.time_docs == 50 and recency.evidence == "score"
+
+
+def test_every_flag_arrives():
+    timed = model(
+        "--time-prior", "density", "--kernel", "tricube", "--bandwidth", "12h", "--time-weight", "0.4",
+        "--time-evidence", "rank", "--time-docs", "30", "--background", "penalised", "--feedback-time", "mode",
+        "--feedback-time-weight", "0.5", "--as-of", "query-time",
+    )  # fmt: skip
+    assert isinstance(timed, TimeAware)
+    assert timed.prior == Density(kernel="tricube", bandwidth=DAY / 2)
+    assert (timed.weight, timed.evidence, timed.time_docs, timed.as_of) == (0.4, "rank", 30, True)
+    assert (timed.background.method, timed.background.at, timed.background.bandwidth) == ("penalised", "query", DAY / 2)
+    assert (timed.feedback.near, timed.feedback.weight, timed.feedback.kernel) == ("mode", 0.5, "tricube")
+
+
+def test_auto_may_be_said_aloud():
+    assert model("--time-prior", "recency", "--bandwidth", "auto", "--time-weight", "auto") == model(
+        "--time-prior", "recency"
+    )
+
+
+@pytest.mark.parametrize(
+    "flags, told",
+    [
+        (["--kernel", "tricube"], "--time-prior"),
+        (["--bandwidth", "7d"], "--time-prior"),
+        (["--time-weight", "1"], "--time-prior"),
+        (["--background-at", "query"], "--background"),
+        (["--feedback-time-weight", "1"], "--feedback-time"),
+        (["--time-prior", "recency", "--bandwidth", "soon"], "not a length of time"),
+        (["--time-prior", "recency", "--bandwidth", "0d"], "positive"),
+        (["--time-prior", "recency", "--bandwidth", "cv"], "density"),
+        (["--time-prior", "recency", "--time-weight", "much"], "much"),
+        (["--time-prior", "recency", "--time-weight", "-1"], "zero or positive"),
+        (["--background", "local", "--background-at", "document", "--as-of", "query-time"], "as-of"),
+    ],
+)
+def test_flags_that_make_no_sense_are_refused_with_a_reason(flags, told):
+    with pytest.raises(ParameterError) as caught:
+        model(*flags)
+    assert told in str(caught.value)
+
+
+# -- through an index ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """A small generated collection, indexed."""
+    from sdretrieval.corpus import Reader
+    from sdretrieval.demo import write_demo
+    from sdretrieval.lucene.indexing import build_index
+
+    folder = tmp_path_factory.mktemp("demo")
+    files = write_demo(folder, n_docs=600, n_topics=10)
+    build_index(Reader(date="date").read([files.documents]), folder / "index", threads=1)
+    return folder
+
+
+def run(verb: str, demo, output, *flags: str) -> int:
+    topics = ["--topics", str(demo / "topics.tsv"), "--topic-times", str(demo / "topics.times.tsv")]
+    common = ["--index", str(demo / "index"), *topics, "--output", str(output), "--threads", "1"]
+    return main([verb, *common, *flags])
+
+
+pytestmark_java = pytest.mark.java
+
+
+@pytestmark_java
+@pytest.mark.parametrize("name", ["bm25", "ql", "tfidf", "rm", "rm3", "sd", "sd3", "lucene-bm25"])
+def test_search_and_rerank_with_time_for_every_model(demo, tmp_path, name, capsys):
+    plain, timed, again = (tmp_path / f for f in ("plain.txt", "timed.txt", "again.txt"))
+    assert run("search", demo, plain, "--model", name) == 0
+    flags = ["--model", name, "--time-prior", "recency", "--time-weight", "1", "--bandwidth", "20d"]
+    assert run("search", demo, timed, *flags) == 0
+    assert run("rerank", demo, again, "--run", str(plain), *flags) == 0
+    first, second, third = read_run(plain), read_run(timed), read_run(again)
+    assert second.tag == f"{name}+recency"
+    assert any(first[q].docids != second[q].docids for q in first)
+    for qid in first:
+        assert sorted(third[qid].docids) == sorted(first[qid].docids)
+    assert "time prior (recency): weight 1.00 on average" in capsys.readouterr().err
+    settings = json.loads(manifest_path(timed).read_text())["parameters"]["time"]
+    assert settings["prior"]["bandwidth"] == 20 * DAY and settings["weight"] == 1.0
+
+
+@pytestmark_java
+def test_as_of_returns_the_past_and_the_leak_check_says_what_changed(demo, tmp_path, capsys):
+    from sdretrieval.snapshot import open_snapshot
+    from sdretrieval.trec import read_topics
+
+    output = tmp_path / "past.txt"
+    assert run("search", demo, output, "--as-of", "query-time", "--leak-check") == 0
+    times = {t.qid: t.time for t in read_topics(demo / "topics.tsv", times=demo / "topics.times.tsv")}
+    snapshot = open_snapshot(demo / "index")
+    found = read_run(output)
+    for qid in found:
+        numbers = snapshot.docids.find_many(list(found[qid].docids))
+        assert (np.asarray(snapshot.times)[numbers] < times[qid]).all()
+    assert "leak check, first 10 documents of 10 topics" in capsys.readouterr().err
+
+
+@pytestmark_java
+def test_a_saved_expansion_replays_with_time(demo, tmp_path):
+    """The prior stays when the queries are read from a file: the same documents come out."""
+    saved, first, second = (tmp_path / f for f in ("queries.jsonl", "first.txt", "second.txt"))
+    flags = ["--time-prior", "density", "--model", "sd3"]
+    run("search", demo, first, *flags, "--save-expansion", str(saved))
+    run("search", demo, second, *flags, "--expansion", str(saved))
+    before, after = read_run(first), read_run(second)
+    for qid in before:
+        assert list(before[qid].docids)[:20] == list(after[qid].docids)[:20]
+
+
+@pytestmark_java
+def test_topics_without_times_are_told_of(demo, tmp_path, capsys):
+    common = ["--index", str(demo / "index"), "--topics", str(demo / "topics.tsv")]
+    common += ["--output", str(tmp_path / "run.txt")]
+    assert main(["search", *common, "--time-prior", "recency"]) == 0
+    assert "no recency for topics without a time (10)" in capsys.readouterr().err
+    assert main(["search", *common, "--as-of", "query-time"]) == 2
+    assert "--topic-times" in capsys.readouterr().err
