@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,6 +59,9 @@ def search(
     """
     topics, ranker = list(topics), model if isinstance(model, Ranker) else make_ranker(model)
     check_hits(hits)
+    twice = [qid for qid, n in Counter(topic.qid for topic in topics).items() if n > 1]
+    if twice:
+        raise ParameterError(f"topic {twice[0]!r} is given twice", remedy="Each topic needs an id of its own.")
     snapshot = as_snapshot(index)
     as_it_is = plans is None and on_result is None and prune is None
     if as_it_is and isinstance(ranker, LuceneRanker) and snapshot.index is not None:
@@ -90,9 +94,11 @@ def rerank(
     """Rescore the documents of a run, with feedback from its first ones; the same documents come out.
 
     ``missing="drop"`` leaves out documents that are not in the index, and topics of the run without a text;
-    otherwise they are errors. Documents of a topic of which the index knows no word all score 0.
+    otherwise they are errors. A topic of which the index knows no word keeps the run's order and scores.
     """
     ranker = model if isinstance(model, Ranker) else make_ranker(model)
+    if missing not in ("error", "drop"):
+        raise ParameterError(f"missing must be 'error' or 'drop'; got {missing!r}")
     if hits is not None:
         check_hits(hits)
     snapshot, report = as_snapshot(index), report or Report()
@@ -105,7 +111,12 @@ def rerank(
     results = engine.rank(
         ranker, queries, hits=depth, candidates=candidates, judged=_judgments(snapshot, judged), prune=prune
     )
-    return _collect(snapshot, results, len(queries), ranker.name, on_result, report)
+    found = _collect(snapshot, results, len(queries), ranker.name, on_result, report)
+    for qid in report.empty_topics:
+        scores = dict(run[qid])
+        kept = snapshot.docids.take(candidates[qid])
+        found.rankings[qid] = Ranking(kept, [scores[docid] for docid in kept], depth)
+    return found
 
 
 def as_snapshot(index: Index) -> Snapshot:
