@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         ranker = Replay(plans=read_expansions(args.expansion, snapshot), base=ranker)
     explanation = explain(
         snapshot, topic, ranker, args.docid, threads=args.threads, hits=args.hits,
-        judged=options.judged_from(args, [topic]), compare=args.compare_docid, run=ranking_from(args, topic),
+        judged=options.judged_from(args, [topic], snapshot), compare=args.compare_docid, run=ranking_from(args, topic),
     )  # fmt: skip
     if args.text:
         if snapshot.index is None:

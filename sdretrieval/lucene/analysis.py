@@ -64,7 +64,7 @@ def read_notes(index: Path) -> dict:
         if not isinstance(notes, dict):
             raise ValueError("not an object")
         return notes
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError) as error:
         raise IndexProblem(f"{index / NOTES} cannot be read ({error}).", remedy="Re-index, or delete it.") from None

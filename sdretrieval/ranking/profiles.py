@@ -44,4 +44,16 @@ def profile_settings(name: str, model: type[Ranker]) -> Mapping[str, Any]:
     """What a profile says about one model, checked against the model's parameters."""
     from sdretrieval.ranking.parameters import parse_settings
 
-    return parse_settings(model, read_profile(name).get(model.name, {}))
+    profile = read_profile(name)
+    if name in SHIPPED:  # they say nothing about some models: these keep their defaults
+        return parse_settings(model, profile.get(model.name, {}))
+    if model.name not in profile:
+        raise InputError(
+            f"nothing about {model.name!r} in this profile", file=name, remedy=f"It is for: {', '.join(profile)}."
+        )
+    try:
+        values = parse_settings(model, profile[model.name])
+        model(**values)  # in range?
+        return values
+    except ParameterError as error:
+        raise InputError(error.message, file=name, remedy=error.remedy) from None
