@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from sdretrieval.errors import SdretrievalError
+from sdretrieval.errors import ParameterError, SdretrievalError
 
 EXAMPLE = """\
 example:
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     folder, index = Path(args.folder), Path(args.index)
     say(f"# a synthetic news stream of {args.documents} documents, seed {seed} (see docs/DEMO.md)")
     files = write_demo(folder, seed=seed, n_docs=args.documents)
-    _index_once(files.documents, index, folder)
+    _index_once(files.documents, index)
     say("# rankings: query likelihood, relevance models, smoothed-Dirichlet feedback, without and with time")
     runs = {name: folder / f"{name.lower()}.txt" for name in RUNS}
     for name, flags in RUNS.items():
@@ -86,16 +86,17 @@ def do(*words: object) -> None:
         raise SdretrievalError(f"the step above ended with code {code}")
 
 
-def _index_once(documents: Path, index: Path, folder: Path) -> None:
-    """Index the collection, unless this very collection is indexed there already."""
+def _index_once(documents: Path, index: Path) -> None:
+    """Index the collection, unless this very collection is indexed there already; never over anything else."""
     from sdretrieval.files import atomic_writer
-    from sdretrieval.lucene.analysis import read_notes
     from sdretrieval.manifest import file_digest
 
-    stamp, told = folder / "indexed.txt", f"{index} {file_digest(documents)}\n"
-    if index.is_dir() and read_notes(index) and stamp.is_file() and stamp.read_text() == told:
+    stamp, digest = index / "demo.txt", file_digest(documents)
+    if stamp.is_file() and stamp.read_text().strip() == digest:
         say(f"# {index} holds it already")
         return
+    if index.exists() and not stamp.is_file():
+        raise ParameterError(f"{index} exists and is not the demo's", remedy="Give another place with --index.")
     do("index", "--input", documents, "--index", index, "--date-field", "date", "--overwrite")
     with atomic_writer(stamp) as out:
-        out.write(told)
+        out.write(digest + "\n")

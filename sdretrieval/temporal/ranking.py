@@ -10,7 +10,7 @@ time. ``search``, ``rerank`` and the engine take the wrapped model like any othe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from math import isinf
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,8 @@ from sdretrieval.errors import InputError, ParameterError
 from sdretrieval.ranking.base import Expansion, Plan, Ranker
 from sdretrieval.ranking.feedback import Feedback, uniform
 from sdretrieval.ranking.query import Query
+from sdretrieval.records import Ranking, Run, Topic
+from sdretrieval.snapshot import Snapshot
 from sdretrieval.statistics import Statistics
 from sdretrieval.temporal.as_of import PastStatistics
 from sdretrieval.temporal.background import Drifting, DriftingBackground
@@ -363,6 +365,37 @@ class _Session:
         return Ranked(query_time, low, high, compared, first, weights), unit
 
 
+def prior_on_run(
+    snapshot: Snapshot,
+    run: Run,
+    topics: Iterable[Topic],
+    prior: TimePrior,
+    *,
+    weight: float | None = None,
+    evidence: str = "score",
+    time_docs: int = 50,
+    missing: str = "error",
+) -> Run:
+    """Any run with a time prior added to its own scores, whatever made them; the same documents come out."""
+    from sdretrieval.ranking.bm25 import BM25Ranker
+    from sdretrieval.ranking.engine import Engine, Result
+    from sdretrieval.retrieval import candidates_of
+
+    chosen, candidates = candidates_of(snapshot, run, topics, missing)
+    model = TimeAware(ranker=BM25Ranker(), prior=prior, weight=weight, evidence=evidence, time_docs=time_docs)
+    engine = Engine(snapshot)
+    session, rankings = _Session(model, engine), {}
+    for topic in chosen:
+        docs = candidates[topic.qid]
+        own = dict(zip(run[topic.qid].docids, run[topic.qid].scores.tolist(), strict=True))
+        scores = np.array([own[docid] for docid in snapshot.docids.take(docs)])
+        query = Query.from_words(snapshot, [], qid=topic.qid, text=topic.text, time=topic.time)
+        result = Result(query, docs, scores, model.first(query, engine.statistics))
+        ranked_docs, ranked_scores = engine.top(docs, session.adjust(result, docs, scores), len(docs))
+        rankings[topic.qid] = Ranking(snapshot.docids.take(ranked_docs), ranked_scores)
+    return Run(rankings, f"{run.tag}+{prior.name}")
+
+
 def best_places(scores: np.ndarray, depth: int) -> np.ndarray:
     """Places of the ``depth`` best scores, in any order.
 
@@ -399,4 +432,4 @@ def _float_times(times: np.ndarray) -> Floats:
     return result
 
 
-__all__ = ["Density", "Drifting", "FeedbackTime", "Recency", "TimeAware"]
+__all__ = ["Density", "Drifting", "FeedbackTime", "Recency", "TimeAware", "prior_on_run"]

@@ -11,12 +11,13 @@ from sdretrieval.errors import ParameterError
 from sdretrieval.ranking.base import make_ranker, rankers
 from sdretrieval.ranking.engine import Engine, Judgments
 from sdretrieval.ranking.query import Query
+from sdretrieval.records import Ranking, Run, Topic
 from sdretrieval.snapshot import Snapshot
 from sdretrieval.temporal import prior_loops as loops
 from sdretrieval.temporal.density import silverman, weighted_kde
 from sdretrieval.temporal.kernels import NAMES, Kernel
 from sdretrieval.temporal.prior import FULL_WEIGHT, Density, Ranked, Recency, make_prior
-from sdretrieval.temporal.ranking import FeedbackTime, TimeAware, best_places
+from sdretrieval.temporal.ranking import FeedbackTime, TimeAware, best_places, prior_on_run
 from sdretrieval.times import UNDATED
 
 DAY = 86_400_000
@@ -344,3 +345,16 @@ def test_wrong_settings_are_refused(wrong):
 
 def test_full_weights_are_those_documented():
     assert FULL_WEIGHT == {"recency": 0.5, "density": 0.3}
+
+
+def test_a_prior_on_the_scores_of_any_run():
+    """The same documents; with a large weight, in the order of their times."""
+    snapshot = collection()
+    docids = [f"d{i}" for i in range(40)]
+    run = Run({"1": Ranking(docids, np.linspace(9, 1, 40))}, "given")
+    topics = [Topic("1", "w03", 100 * DAY, {})]
+    same = prior_on_run(snapshot, run, topics, Recency(bandwidth=inf))
+    assert list(same["1"].docids) == docids and same.tag == "given+recency"
+    timed = prior_on_run(snapshot, run, topics, Recency(bandwidth=30.0 * DAY), weight=1e7)
+    times = np.asarray(snapshot.times)[snapshot.docids.find_many(list(timed["1"].docids))]
+    assert sorted(timed["1"].docids) == sorted(docids) and (np.diff(times) <= 0).all()
