@@ -5,6 +5,7 @@ the GIL, none is parallel by itself, and none adds in an order that depends on t
 
     ptr, terms/docs, counts   a sparse matrix by rows (see snapshot.py)
     A, B, kind                evidence φ of a count (see ranking/weighting.py)
+    group                     B depends on a document's length alone: B[group[d]], a group for each length
 """
 
 from __future__ import annotations
@@ -44,19 +45,54 @@ def _phi(kind, count, a, b):
     return max(0.0, log(1.0 + count * a) + b)
 
 
+@njit(inline="always")
+def _first_at(docs, low, high, wanted):
+    """The first of the ascending docs[low:high] that is at least ``wanted``, by bisection."""
+    while low < high:
+        middle = (low + high) // 2
+        if docs[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @njit(cache=True, nogil=True)
-def score_by_terms(ptr, docs, counts, terms, weights, A, B, kind, scores, touched):
-    """Term at a time: add a_w φ of every posting of the given terms to ``scores``; mark the documents met."""
+def score_by_terms(ptr, docs, counts, terms, weights, A, B, group, kind, scores):
+    """Term at a time: add a_w φ of every posting of the given terms to ``scores``."""
+    once = np.empty(len(B))
     for i in range(len(terms)):
-        weight, a = weights[i], A[i]
-        for k in range(ptr[terms[i]], ptr[terms[i] + 1]):
-            d = docs[k]
-            scores[d] += weight * _phi(kind, counts[k], a, B[d])
-            touched[d] = 1
+        start, stop, weight, a = ptr[terms[i]], ptr[terms[i] + 1], weights[i], A[i]
+        if kind == SATURATING:  # spelled out: what is the same for all postings of a word is taken out of the loop
+            factor = weight * a
+            for k in range(start, stop):
+                d = docs[k]
+                scores[d] += factor * counts[k] / (counts[k] + B[group[d]])
+        elif stop - start > 2 * len(B):  # a table of φ for count 1 is cheaper than a logarithm each
+            for g in range(len(B)):
+                once[g] = weight * _phi(kind, 1, a, B[g])
+            for k in range(start, stop):
+                d = docs[k]
+                if counts[k] == 1:
+                    scores[d] += once[group[d]]
+                else:
+                    scores[d] += weight * _phi(kind, counts[k], a, B[group[d]])
+        else:
+            for k in range(start, stop):
+                d = docs[k]
+                scores[d] += weight * _phi(kind, counts[k], a, B[group[d]])
 
 
 @njit(cache=True, nogil=True)
-def score_in_blocks(ptr, docs, counts, terms, w_ptr, w_query, w_value, A, B, kind, start, stop, size, scores):
+def mark_documents(ptr, docs, terms, touched):
+    """Mark the documents that have any of the given terms."""
+    for i in range(len(terms)):
+        for k in range(ptr[terms[i]], ptr[terms[i] + 1]):
+            touched[docs[k]] = 1
+
+
+@njit(cache=True, nogil=True)
+def score_in_blocks(ptr, docs, counts, terms, w_ptr, w_query, w_value, A, B, group, kind, start, stop, size, scores):
     """Many queries at once over documents start..stop: one φ serves every query that has the word.
 
     The words' weights are a sparse matrix, a row per word: w_ptr, w_query, w_value. Documents go by blocks of
@@ -64,41 +100,39 @@ def score_in_blocks(ptr, docs, counts, terms, w_ptr, w_query, w_value, A, B, kin
     """
     n = scores.shape[1]
     cursor = np.empty(len(terms), np.int64)
-    for i in range(len(terms)):  # the first posting at or after ``start``, by bisection
-        low, high = ptr[terms[i]], ptr[terms[i] + 1]
-        while low < high:
-            middle = (low + high) // 2
-            if docs[middle] < start:
-                low = middle + 1
-            else:
-                high = middle
-        cursor[i] = low
-    row = np.zeros(n)
+    for i in range(len(terms)):
+        cursor[i] = _first_at(docs, ptr[terms[i]], ptr[terms[i] + 1], start)
+    row, once, phis = np.zeros(n), np.empty(len(B)), np.empty(size)
     for left in range(start, stop, size):
         right = min(left + size, stop)
         for i in range(len(terms)):
-            k, end = cursor[i], ptr[terms[i] + 1]
-            if k == end or docs[k] >= right:
+            k = cursor[i]
+            end = _first_at(docs, k, min(k + right - left, ptr[terms[i] + 1]), right)
+            if k == end:
                 continue
+            cursor[i] = end
             a, u, v = A[i], w_ptr[i], w_ptr[i + 1]
+            if kind != SATURATING and end - k > 2 * len(B):  # as above
+                for g in range(len(B)):
+                    once[g] = _phi(kind, 1, a, B[g])
+                for j in range(k, end):
+                    g = group[docs[j]]
+                    phis[j - k] = once[g] if counts[j] == 1 else _phi(kind, counts[j], a, B[g])
+            else:
+                for j in range(k, end):
+                    phis[j - k] = _phi(kind, counts[j], a, B[group[docs[j]]])
             if (v - u) * 4 < n:  # few queries have the word
-                while k < end and docs[k] < right:
-                    d = docs[k]
-                    phi = _phi(kind, counts[k], a, B[d])
-                    for j in range(u, v):
-                        scores[d, w_query[j]] += phi * w_value[j]
-                    k += 1
+                for j in range(k, end):
+                    for m in range(u, v):
+                        scores[docs[j], w_query[m]] += phis[j - k] * w_value[m]
             else:  # most have it: a dense row lets the processor add several at a time
                 row[:] = 0.0
-                for j in range(u, v):
-                    row[w_query[j]] = w_value[j]
-                while k < end and docs[k] < right:
-                    d = docs[k]
-                    phi = _phi(kind, counts[k], a, B[d])
+                for m in range(u, v):
+                    row[w_query[m]] = w_value[m]
+                for j in range(k, end):
+                    phi, d = phis[j - k], docs[j]
                     for q in range(n):
                         scores[d, q] += phi * row[q]
-                    k += 1
-            cursor[i] = k
 
 
 @njit(cache=True, nogil=True)

@@ -12,6 +12,7 @@ the last bit.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
@@ -40,6 +41,7 @@ U = TypeVar("U")
 DENSE_SHARE = 0.1  # a plan that touches more of the postings than this is scored together with others
 BATCH = 64  # queries that share a walk, where their scores fit in memory
 SCORES_IN_MEMORY = 1 << 25  # scores held at once: 256 MB
+SWITCH_SECONDS = 0.0005
 BLOCK = 8192  # documents whose scores stay in the processor's cache
 
 
@@ -72,11 +74,14 @@ class Engine:
         self.statistics = statistics or snapshot.statistics
         self.threads = max(1, threads)
         self._lengths = np.asarray(snapshot.doc_lengths, dtype=np.float64)
+        # The lengths that occur, and which of them each document has.
+        lengths, group = np.unique(self._lengths, return_inverse=True)
+        self._length_groups = lengths, group.astype(np.int32)
         self.allowed: np.ndarray | None = None  # which documents may be ranked; None for all
         self._forget()
 
     def _forget(self) -> None:
-        # Per weighting: the factors B_D of every document, and the static score of general English.
+        # Per weighting: the factors B_D of documents by length, and the static score of general English.
         self._doc_factors = lru_cache(maxsize=8)(self._compute_doc_factors)
         self._background = lru_cache(maxsize=8)(self._compute_background)
 
@@ -201,14 +206,17 @@ class Engine:
     def score_all(self, plan: Plan) -> tuple[np.ndarray, np.ndarray]:
         """Documents that have at least one of the plan's words, and their scores."""
         s = self.snapshot
-        scores, touched = np.zeros(s.n_docs), np.zeros(s.n_docs, dtype=np.uint8)
-        model, weighting = plan.model, plan.weighting
+        model, weighting, scores = plan.model, plan.weighting, np.zeros(s.n_docs)
         A = weighting.term_factors(self.statistics, model.terms)
-        B = self._doc_factors(weighting)
+        B, group = self._doc_factors(weighting), self._length_groups[1]
         kernels.score_by_terms(
-            s.term_ptr, s.term_docs, s.term_counts, model.terms, model.weights, A, B, weighting.kind, scores, touched
+            s.term_ptr, s.term_docs, s.term_counts, model.terms, model.weights, A, B, group, weighting.kind, scores
         )
-        docs = self._met(touched)
+        met = scores
+        if weighting.kind == FLOORED or (model.weights < 0).any():  # only then may a document that was met score 0
+            met = np.zeros(s.n_docs, dtype=np.uint8)
+            kernels.mark_documents(s.term_ptr, s.term_docs, model.terms, met)
+        docs = self._met(met)
         return docs, self._complete(plan, docs, scores[docs])
 
     def score_docs(self, plan: Plan, docs: np.ndarray) -> np.ndarray:
@@ -217,7 +225,7 @@ class Engine:
         weights = model.dense(self.statistics.p) if model.background else _dense(model.terms, model.weights, s.n_terms)
         terms = np.flatnonzero(weights)
         A = _dense(terms, weighting.term_factors(self.statistics, terms), s.n_terms)
-        B = self._doc_factors(weighting)[docs]
+        B = self._doc_factors(weighting)[self._length_groups[1][docs]]
         scores = np.zeros(len(docs))
         kernels.score_candidates(
             s.doc_ptr, s.doc_terms, s.doc_counts, docs, weights, A, B, weighting.kind, scores
@@ -267,25 +275,27 @@ class Engine:
         terms = np.flatnonzero(np.diff(weights.indptr))
         weights = weights[terms]
         A, B = weighting.term_factors(self.statistics, terms), self._doc_factors(weighting)
+        group = self._length_groups[1]
         scores = np.zeros((s.n_docs, len(models)))
 
         def walk(span: tuple[int, int]) -> None:
             kernels.score_in_blocks(
                 s.term_ptr, s.term_docs, s.term_counts, terms, weights.indptr, weights.indices, weights.data, A, B,
-                weighting.kind, span[0], span[1], BLOCK, scores,
+                group, weighting.kind, span[0], span[1], BLOCK, scores,
             )  # fmt: skip
 
         self._each(walk, self._spans())
         return scores
 
     def _compute_doc_factors(self, weighting: Weighting) -> np.ndarray:
-        return weighting.doc_factors(self.statistics, self._lengths)
+        """B_D for each length that documents have; whose length is which is in ``_length_groups``."""
+        return weighting.doc_factors(self.statistics, self._length_groups[0])
 
     def _compute_background(self, weighting: Weighting) -> np.ndarray:
         s, p = self.snapshot, self.statistics.p
         terms = np.flatnonzero(p)
         A = _dense(terms, weighting.term_factors(self.statistics, terms), s.n_terms)
-        B, scores = self._doc_factors(weighting), np.zeros(s.n_docs)
+        B, scores = self._doc_factors(weighting)[self._length_groups[1]], np.zeros(s.n_docs)
 
         def walk(span):
             kernels.background_scores(
@@ -309,8 +319,14 @@ class Engine:
     def _each(self, work: Callable[[T], U], items: Sequence[T]) -> list[U]:
         if self.threads == 1 or len(items) < 2:
             return [work(item) for item in items]
-        with ThreadPoolExecutor(self.threads) as pool:
-            return list(pool.map(work, items))
+        # The loops that take long release the interpreter; between them, hand it over sooner than every 5 ms.
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(min(before, SWITCH_SECONDS))
+        try:
+            with ThreadPoolExecutor(self.threads) as pool:
+                return list(pool.map(work, items))
+        finally:
+            sys.setswitchinterval(before)
 
 
 def pruned(plan: Plan, n: int) -> tuple[Plan, float]:

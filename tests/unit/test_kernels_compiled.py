@@ -72,11 +72,16 @@ def test_transpose_of_nothing():
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_score_by_terms(matrix: csr_matrix, factors, kind: int):
-    A, B = factors[0], b_of(kind, factors[1])
+@pytest.mark.parametrize("groups", [2, N_DOCS], ids=["table", "no-table"])
+def test_score_by_terms(matrix: csr_matrix, factors, kind: int, groups: int):
+    A, by_group = factors[0], b_of(kind, factors[1])[:groups]
+    group = np.arange(N_DOCS, dtype=np.int32) % groups
+    B = by_group[group]
     terms, weights = np.array([3, 9, 20, 41]), np.array([0.5, 2.0, -1.0, 0.25])
     scores, touched = np.zeros(N_DOCS), np.zeros(N_DOCS, np.uint8)
-    kernels.score_by_terms(*parts(matrix.T.tocsr()), terms, weights, A[terms], B, kind, scores, touched)
+    ptr, docs, counts = parts(matrix.T.tocsr())
+    kernels.score_by_terms(ptr, docs, counts, terms, weights, A[terms], by_group, group, kind, scores)
+    kernels.mark_documents(ptr, docs, terms, touched)
     dense = np.zeros(N_TERMS)
     dense[terms] = weights
     np.testing.assert_allclose(scores, phi(kind, matrix.toarray(), A, B) @ dense, atol=1e-14)
@@ -86,9 +91,12 @@ def test_score_by_terms(matrix: csr_matrix, factors, kind: int):
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize("size", [1, 7, 8192])
 @pytest.mark.parametrize("share", [0.05, 0.9], ids=["few-queries-a-word", "most"])
-def test_score_in_blocks(matrix: csr_matrix, factors, kind: int, size: int, share: float):
+@pytest.mark.parametrize("groups", [2, N_DOCS], ids=["table", "no-table"])
+def test_score_in_blocks(matrix: csr_matrix, factors, kind: int, size: int, share: float, groups: int):
     """Any block size, spans of documents one after the other, words that few or that most queries have."""
-    A, B = factors[0], b_of(kind, factors[1])
+    A, by_group = factors[0], b_of(kind, factors[1])[:groups]
+    group = np.arange(N_DOCS, dtype=np.int32) % groups
+    B = by_group[group]
     random = np.random.default_rng(7)
     weights = random_array((N_TERMS, 9), density=share, rng=random, format="csr")
     terms = np.flatnonzero(np.diff(weights.indptr))
@@ -96,8 +104,8 @@ def test_score_in_blocks(matrix: csr_matrix, factors, kind: int, size: int, shar
     scores = np.zeros((N_DOCS, 9))
     for start, stop in ((0, 13), (13, 13), (13, N_DOCS)):
         kernels.score_in_blocks(
-            *parts(matrix.T.tocsr()), terms, given.indptr, given.indices, given.data, A[terms], B, kind, start, stop,
-            size, scores,
+            *parts(matrix.T.tocsr()), terms, given.indptr, given.indices, given.data, A[terms], by_group, group, kind,
+            start, stop, size, scores,
         )  # fmt: skip
     np.testing.assert_allclose(scores, phi(kind, matrix.toarray(), A, B) @ weights.toarray(), atol=1e-13)
 
@@ -154,6 +162,13 @@ def test_log1p_keeps_tiny_evidence():
         np.array([0, 1]), np.array([0], np.int32), one, np.ones(1), np.ones(1), np.array([1e-20]), True, total, order
     )
     assert total[0] == 1e-20
+
+
+def test_mark_documents(matrix: csr_matrix):
+    terms, touched = np.array([3, 9]), np.zeros(N_DOCS, np.uint8)
+    ptr, docs, _ = parts(matrix.T.tocsr())
+    kernels.mark_documents(ptr, docs, terms, touched)
+    assert touched.tolist() == (matrix.toarray()[:, terms] > 0).any(axis=1).astype(int).tolist()
 
 
 def test_every_compiled_loop_is_compared_here():
