@@ -94,7 +94,7 @@ class Engine:
 
     def _met(self, marks: np.ndarray) -> np.ndarray:
         """Numbers of the documents that a plan met and that may be ranked."""
-        docs = np.flatnonzero(marks)
+        docs = np.flatnonzero(marks != 0)  # a comparison first: NumPy finds bits faster than numbers
         return docs if self.allowed is None else docs[self.allowed[docs]]
 
     # -- the two passes ------------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ class Engine:
 
     def first_documents(self, query: Query, plan: Plan, depth: int) -> tuple[np.ndarray, np.ndarray]:
         """The best documents of the first pass, and their scores."""
-        return self.top(*self.score_all(plan), depth)
+        return self.top_of_all(*self.score_all(plan), depth)
 
     def _finish(self, results: list[Result], hits: int, candidates, adjust) -> Iterator[Result]:
         dense = [] if candidates is not None else [r for r in results if self._is_dense(r.plan)]
@@ -197,7 +197,8 @@ class Engine:
                 docs, scores = scored if scored is not None else self.score_all(result.plan)
             if adjust is not None:
                 scores = adjust(result, docs, scores)
-            result.docs, result.scores = self.top(docs, scores, hits)
+            top = self.top if candidates is not None else self.top_of_all
+            result.docs, result.scores = top(docs, scores, hits)
             return result
 
         yield from self._each(complete, results)
@@ -310,6 +311,14 @@ class Engine:
         """The best documents in rank order; ties as records.rank_order decides them."""
         order = rank_order(self.snapshot.docid_rank[docs], scores, depth)
         return docs[order], scores[order]
+
+    def top_of_all(self, docs: np.ndarray, scores: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
+        """The same for many documents in ascending order, without holding other threads up."""
+        ranks = kernels.best_ranks(docs, scores, self.snapshot.docid_rank, depth)
+        if len(ranks) < min(depth, len(docs)):  # a score that is not a number: let it be told
+            return self.top(docs, scores, depth)
+        found = self.snapshot.docids.order[ranks].astype(np.int64)
+        return found, scores[np.searchsorted(docs, found)]
 
     # -- threads -------------------------------------------------------------------------------------------------
     def _spans(self) -> list[tuple[int, int]]:

@@ -8,6 +8,7 @@ from numba.core.dispatcher import Dispatcher
 from scipy.sparse import csr_matrix, random_array
 
 from sdretrieval import kernels
+from sdretrieval.records import rank_order
 
 N_DOCS, N_TERMS = 40, 60
 KINDS = {"log": kernels.LOG, "saturating": kernels.SATURATING, "floored": kernels.FLOORED}
@@ -169,6 +170,21 @@ def test_mark_documents(matrix: csr_matrix):
     ptr, docs, _ = parts(matrix.T.tocsr())
     kernels.mark_documents(ptr, docs, terms, touched)
     assert touched.tolist() == (matrix.toarray()[:, terms] > 0).any(axis=1).astype(int).tolist()
+
+
+@pytest.mark.parametrize("depth", [1, 5, 40, 1000])
+def test_best_ranks(depth: int):
+    """Against records.rank_order, with ties, signs, zeros of both signs, and differences only doubles see."""
+    random = np.random.default_rng(depth)
+    values = np.array([-2.5, -1e-30, -0.0, 0.0, 1.0, 1.0 + 1e-12, 3.25, np.inf, -np.inf, 1e300])
+    for _ in range(50):
+        n = int(random.integers(1, 400))
+        docs = np.sort(random.choice(500, n, replace=False))
+        scores = np.where(random.random(n) < 0.5, random.choice(values, n), random.normal(size=n))
+        tie = random.permutation(500)
+        wanted = tie[docs][rank_order(tie[docs], scores, depth)]
+        assert kernels.best_ranks(docs, scores, tie, depth).tolist() == wanted.tolist()
+    assert len(kernels.best_ranks(np.arange(2), np.array([1.0, np.nan]), np.arange(2), 2)) == 0
 
 
 def test_every_compiled_loop_is_compared_here():
