@@ -86,6 +86,11 @@ public final class SnapshotExporter {
       textEnd.putLong(0);
       if (terms == null) return;
       boolean hasFreqs = terms.hasFreqs();
+      // Handed on in blocks: a call per posting would cost more than reading it.
+      final int block = 1 << 14;
+      int[] someDocs = new int[block];
+      int[] someCounts = new int[block];
+      int filled = 0;
       TermsEnum walk = terms.iterator();
       PostingsEnum reuse = null;
       for (BytesRef term = walk.next(); term != null; term = walk.next()) {
@@ -96,12 +101,20 @@ public final class SnapshotExporter {
           int ours = renumbered[doc];
           if (ours < 0) continue;
           int count = hasFreqs ? reuse.freq() : 1;
-          docs.putInt(ours);
-          counts.putInt(count);
+          if (filled == block) {
+            docs.putInts(someDocs, filled);
+            counts.putInts(someCounts, filled);
+            filled = 0;
+          }
+          someDocs[filled] = ours;
+          someCounts[filled++] = count;
           lengths[ours] += count;
           total += count;
           postings++;
         }
+        docs.putInts(someDocs, filled);
+        counts.putInts(someCounts, filled);
+        filled = 0;
         if (postings == before) continue;
         text.putBytes(term.bytes, term.offset, term.length);
         bytes += term.length;
@@ -208,9 +221,10 @@ public final class SnapshotExporter {
       channel = FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
     }
 
-    void putInt(int value) throws IOException {
-      if (buffer.remaining() < 4) flush();
-      buffer.putInt(value);
+    void putInts(int[] values, int length) throws IOException {
+      if (buffer.remaining() < 4 * length) flush();
+      buffer.asIntBuffer().put(values, 0, length);
+      buffer.position(buffer.position() + 4 * length);
     }
 
     void putLong(long value) throws IOException {
