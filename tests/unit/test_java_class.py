@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,8 @@ def test_every_shipped_class_is_of_the_stated_release():
 @pytest.mark.skipif(shutil.which("javac") is None, reason="no javac on this machine")
 def test_the_shipped_class_is_the_compiled_source(tmp_path: Path):
     """Byte for byte, with the compiler it was built with; a newer one may order constants otherwise."""
+    if version("pyserini") >= "2":
+        pytest.skip("the class is compiled against Lucene 9 (Pyserini 1.6), whose classes every javac from 17 on reads")
     build.compile_to(tmp_path)
     made = {path.name: path.read_bytes() for path in tmp_path.glob("*.class")}
     shipped = {path.name: path.read_bytes() for path in SHIPPED.glob("*.class")}

@@ -1,4 +1,7 @@
-"""Recompile the shipped Java class: ``python -m sdretrieval.lucene.java.build`` (needs a JDK; users do not)."""
+"""Recompile the shipped Java class: ``python -m sdretrieval.lucene.java.build`` (needs a JDK; users do not).
+
+To be done with Pyserini 1.6 installed (Python 3.11): Lucene 10's classes cannot be compiled against at release 17.
+"""
 
 from __future__ import annotations
 
