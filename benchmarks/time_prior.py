@@ -22,7 +22,7 @@ from benchmarks.collections import Collection
 from sdretrieval.ranking.base import make_ranker
 from sdretrieval.ranking.engine import Engine
 from sdretrieval.ranking.query import Query
-from sdretrieval.records import Run, Topic
+from sdretrieval.records import Ranking, Run, Topic
 from sdretrieval.retrieval import queries_of, search
 from sdretrieval.snapshot import Snapshot, open_snapshot
 from sdretrieval.temporal.as_of import PastStatistics
@@ -82,9 +82,14 @@ def prior_costs(snapshot: Snapshot, topics: list[Topic], run: Run) -> float:
             }
 
             def work(model, candidates=candidates, verb=verb):
-                if verb == "query":
-                    return lambda query: search(snapshot, [by_qid[query.qid]], model, hits=1000)
-                return lambda query: next(engine.rank(model, [query], hits=1000, candidates=candidates))
+                def rank(query):
+                    return next(engine.rank(model, [query], hits=1000, candidates=candidates))
+
+                def whole(query):  # on a loaded engine: what is paid once per command is not counted
+                    found = rank(Query.from_topic(snapshot, by_qid[query.qid]))
+                    return Ranking(snapshot.docids.take(found.docs), found.scores)
+
+                return whole if verb == "query" else rank
 
             costs = best_of({label: work(model) for label, model in models.items()}, queries)
             shares = {label: costs[label] / costs["none"] - 1 for label in ("recency", "density")}
