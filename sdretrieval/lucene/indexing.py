@@ -41,9 +41,7 @@ BYTES_PER_SHARD = 64 << 20
 # Anserini does not index a text from which Java's trim() leaves nothing.
 _TEXT = re.compile(r"[^\x00-\x20]")
 _LISTED = 20
-_ROOM = (
-    "Free some space, or choose another place with --index. A build needs about three times the text's size."
-)
+_ROOM = "Free some space, or choose another place with --index. A build needs about three times the text's size."
 
 
 def time_term(ms: int) -> str:
@@ -146,9 +144,7 @@ def check_target(target: Path, *, overwrite: bool) -> None:
     if not os.path.lexists(target):
         return
     if not target.is_dir():
-        raise IndexProblem(
-            f"{target} exists and is not a folder.", remedy="Choose another name with --index."
-        )
+        raise IndexProblem(f"{target} exists and is not a folder.", remedy="Choose another name with --index.")
     content = [entry.name for entry in target.iterdir()]
     if not content:
         return
@@ -314,23 +310,22 @@ def _run_anserini(arguments: list[str], expected: int) -> None:
     indexer = _indexer(arguments)
     counters, writer = indexer.getCounters(), indexer.writer
     work = _JavaThread(indexer.run)
-    try:
-        with _java_errors() as printed:
+    with _java_errors() as printed:
+        try:
             work.start()
             with bar(total=expected, label="indexing", unit=" documents") as shown:
                 while not work.wait(0.1):
                     shown.update(counters.indexed.get() - shown.n)
-        fatal = writer.getTragicException()
-        if work.error or fatal or counters.indexed.get() != expected:
-            reason = (
-                fatal.toString() if fatal else (printed[0] if printed else work.error or "no reason given")
-            )
-            raise _explained(str(reason), counters.indexed.get(), expected, java_class)
-    except BaseException:
-        with suppress(Exception):
-            writer.rollback()  # stops every indexing thread and releases the files
-        work.wait(60)
-        raise
+            fatal = writer.getTragicException()
+            if work.error or fatal or counters.indexed.get() != expected:
+                first = next(iter(printed()), None)
+                reason = fatal.toString() if fatal else first or work.error or "no reason given"
+                raise _explained(str(reason), counters.indexed.get(), expected, java_class)
+        except BaseException:
+            with suppress(Exception):
+                writer.rollback()  # stops every indexing thread and releases the files
+            work.wait(60)
+            raise
 
 
 def _indexer(arguments: list[str]) -> Any:
@@ -352,37 +347,40 @@ def _indexer(arguments: list[str]) -> Any:
 
 
 @contextmanager
-def _java_errors() -> Iterator[list[str]]:
-    """Catch what Java prints as errors meanwhile; the lines are there when the ``with`` ends."""
+def _java_errors() -> Iterator[Callable[[], list[str]]]:
+    """Catch what Java prints as errors meanwhile; the function returned gives the lines so far.
+
+    After a failure Java's error stream stays shut: Lucene's merge threads die when they please, and the stack trace
+    each leaves behind says nothing that the error raised does not say better.
+    """
     from sdretrieval.lucene.jvm import java_class, start_jvm
 
     start_jvm()
     from jnius import cast
 
-    system = java_class("java.lang.System")
+    system, stream = java_class("java.lang.System"), java_class("java.io.PrintStream")
     configurator = java_class("org.apache.logging.log4j.core.config.Configurator")
     level = java_class("org.apache.logging.log4j.Level")
-    before, caught, lines = system.err, java_class("java.io.ByteArrayOutputStream")(), []  # type: ignore[var-annotated]
-    system.setErr(java_class("java.io.PrintStream")(cast("java.io.OutputStream", caught)))
+    before, caught = system.err, java_class("java.io.ByteArrayOutputStream")()
+    system.setErr(stream(cast("java.io.OutputStream", caught)))
     configurator.setRootLevel(level.OFF)  # it logs the same errors once more
     try:
-        yield lines
+        yield lambda: [line for line in caught.toString().splitlines() if line.strip()]
+    except BaseException:
+        system.setErr(stream(java_class("java.io.OutputStream").nullOutputStream()))
+        raise
+    else:
+        system.setErr(before)
     finally:
         configurator.setRootLevel(level.ERROR)
-        system.setErr(before)
-        lines.extend(line for line in caught.toString().splitlines() if line.strip())
 
 
-def _explained(
-    reason: str, indexed: int, expected: int, java_class: Callable[[str], Any]
-) -> SdretrievalError:
+def _explained(reason: str, indexed: int, expected: int, java_class: Callable[[str], Any]) -> SdretrievalError:
     told = f"Anserini indexed {indexed:,} of {expected:,} documents, then failed: {reason}"
     if re.search(r"no space left|quota|file too large", reason, re.IGNORECASE):
         return IndexProblem(f"no room left on the disk. {told}", remedy=_ROOM)
     if "OutOfMemoryError" in reason:
-        return JavaError(
-            f"Java ran out of memory. {told}", remedy="Pass --threads 1, or give Java a larger heap."
-        )
+        return JavaError(f"Java ran out of memory. {told}", remedy="Pass --threads 1, or give Java a larger heap.")
     if "Thai segmentation" in reason:
         version = java_class("java.lang.System").getProperty("java.version")
         return JavaError(
@@ -452,9 +450,7 @@ def _building_folder(target: Path) -> Iterator[Path]:
     with ExitStack() as cleanup:
         for parent in made:  # removed last, and only if nothing came to lie in them
             cleanup.callback(_remove_if_empty, parent)
-        folder = Path(
-            tempfile.mkdtemp(prefix=f".{target.name}.{os.getpid()}.", suffix=".building", dir=target.parent)
-        )
+        folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.{os.getpid()}.", suffix=".building", dir=target.parent))
         cleanup.callback(shutil.rmtree, folder, ignore_errors=True)
         cleanup.enter_context(_locked(folder))
         yield folder
