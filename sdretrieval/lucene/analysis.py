@@ -34,9 +34,7 @@ class AnalyzerSpec:
 
     def __post_init__(self) -> None:
         if self.language not in LANGUAGES:
-            raise ParameterError(
-                f"unknown language {self.language!r}", remedy=f"One of: {', '.join(LANGUAGES)}."
-            )
+            raise ParameterError(f"unknown language {self.language!r}", remedy=f"One of: {', '.join(LANGUAGES)}.")
         if self.stemmer not in STEMMERS:
             raise ParameterError(f"unknown stemmer {self.stemmer!r}", remedy=f"One of: {', '.join(STEMMERS)}.")
 

@@ -153,8 +153,8 @@ def java_class(name: str) -> Any:
     return autoclass(name)
 
 
-def run_java(folder: Path, class_name: str, arguments: list[str]) -> None:
-    """Call the static ``run(String)`` of a class that lies in ``folder``, with the arguments as lines.
+def run_java(folder: Path, class_name: str, arguments: list[str]) -> str:
+    """Call the static ``String run(String)`` of a class that lies in ``folder``, with the arguments as lines.
 
     Loaded through a class loader of its own, so that it also works in a JVM that Pyserini or PyTerrier started
     before us with a class path of their own.
@@ -170,13 +170,12 @@ def run_java(folder: Path, class_name: str, arguments: list[str]) -> None:
     lines = autoclass("java.util.ArrayList")()
     lines.add("\n".join(arguments))
     # Through a method handle: pyjnius itself only finds classes of the system class loader.
-    void = autoclass("java.lang.Void").TYPE
     string = autoclass("java.lang.String")("").getClass()
-    signature = autoclass("java.lang.invoke.MethodType").methodType(void, string)
+    signature = autoclass("java.lang.invoke.MethodType").methodType(string, string)
     try:
         runner = loader.loadClass(class_name)
         lookup = autoclass("java.lang.invoke.MethodHandles").publicLookup()
-        lookup.findStatic(runner, "run", signature).invokeWithArguments(lines)
+        return str(lookup.findStatic(runner, "run", signature).invokeWithArguments(lines))
     except JavaException as error:
         raise JavaError(f"{class_name}: {error.innermessage or error}") from error
     finally:
