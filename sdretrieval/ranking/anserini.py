@@ -68,27 +68,8 @@ def _relevance_model(feedback: Feedback, scores: np.ndarray, fb_terms: int, usab
     Terms that stand in the same documents must come out equal to the last bit, as they do in Java: then the
     alphabet decides which of them are cut.
     """
-    row, terms, counts = _cut_vectors(feedback, fb_terms, usable)
-    lengths = np.bincount(row, weights=counts, minlength=len(feedback)).astype(np.float32)
-    weights = counts.astype(np.float32) / lengths[row] * scores.astype(np.float32)[row]
-    collected, where = np.unique(terms, return_inverse=True)
-    sums = np.zeros(len(collected), dtype=np.float32)
-    np.add.at(sums, where, weights)  # one after the other; bincount would add in double precision
-    return _single(TermModel(collected, sums.astype(np.float64)).strongest(fb_terms).normalised())
-
-
-def _cut_vectors(
-    feedback: Feedback, fb_terms: int, usable: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Each document's fb_terms most frequent usable terms: documents (places in rank order), terms, counts."""
-    rows = feedback.rows
-    row = np.repeat(np.arange(len(rows)), np.diff(rows.ptr))
-    keep = usable[rows.terms]
-    row, terms, counts = row[keep], rows.terms[keep].astype(np.int64), rows.counts[keep].astype(np.float64)
-    order = np.lexsort((terms, -counts, row))
-    place = np.arange(len(row)) - np.searchsorted(row, row)  # within the document; ``row`` itself is in order
-    chosen = order[place < fb_terms]
-    return row[chosen], terms[chosen], counts[chosen]
+    terms, sums = feedback.rows.sum_cut(scores, fb_terms, usable)
+    return _single(TermModel(terms, sums.astype(np.float64)).strongest(fb_terms).normalised())
 
 
 def _query_vector(query: Query) -> TermModel:

@@ -22,7 +22,6 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
 from sdretrieval import kernels
 from sdretrieval.errors import ParameterError
@@ -30,6 +29,7 @@ from sdretrieval.ranking.base import Expansion, Plan, Ranker
 from sdretrieval.ranking.feedback import Feedback, Rows
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel, strongest
+from sdretrieval.ranking.walk import NO_COMPLETION, NOTHING, Best, Completion, Walk
 from sdretrieval.ranking.weighting import FLOORED, Weighting
 from sdretrieval.records import rank_order
 from sdretrieval.snapshot import Snapshot
@@ -42,7 +42,6 @@ DENSE_SHARE = 0.1  # a plan that touches more of the postings than this is score
 BATCH = 64  # queries that share a walk, where their scores fit in memory
 SCORES_IN_MEMORY = 1 << 25  # scores held at once: 256 MB
 SWITCH_SECONDS = 0.0005
-BLOCK = 8192  # documents whose scores stay in the processor's cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,9 +115,7 @@ class Engine:
         final plan. ``adjust(result, docs, scores)`` may change the final scores, as a time prior does.
         """
         if hasattr(ranker, "rank_with"):  # a model that brings its own statistics for each query, as time does
-            yield from ranker.rank_with(
-                self, queries, hits=hits, candidates=candidates, judged=judged, prune=prune
-            )
+            yield from ranker.rank_with(self, queries, hits=hits, candidates=candidates, judged=judged, prune=prune)
             return
         judged = judged or {}
         size = max(1, min(BATCH, SCORES_IN_MEMORY // max(self.snapshot.n_docs, 1)))
@@ -182,23 +179,28 @@ class Engine:
 
     def first_documents(self, query: Query, plan: Plan, depth: int) -> tuple[np.ndarray, np.ndarray]:
         """The best documents of the first pass, and their scores."""
-        return self.top_of_all(*self.score_all(plan), depth)
+        return self.best(plan, depth)
 
     def _finish(self, results: list[Result], hits: int, candidates, adjust) -> Iterator[Result]:
-        dense = [] if candidates is not None else [r for r in results if self._is_dense(r.plan)]
-        together = self._score_together([r.plan for r in dense])
+        dense = [] if candidates is not None else [r.plan for r in results if self._is_dense(r.plan)]
+        if adjust is None:
+            found = self._best_together(dense, hits)
+        else:  # scores that change afterwards are wanted for all documents
+            scored = self._score_together(dense)
 
         def complete(result: Result) -> Result:
+            plan = result.plan
             if candidates is not None:
                 docs = candidates[result.query.qid]
-                scores = self.score_docs(result.plan, docs)
+                scores = self.score_docs(plan, docs)
+                if adjust is not None:
+                    scores = adjust(result, docs, scores)
+                result.docs, result.scores = self.top(docs, scores, hits)
+            elif adjust is None:
+                result.docs, result.scores = found.get(id(plan)) or self.best(plan, hits)
             else:
-                scored = together.get(id(result.plan))
-                docs, scores = scored if scored is not None else self.score_all(result.plan)
-            if adjust is not None:
-                scores = adjust(result, docs, scores)
-            top = self.top if candidates is not None else self.top_of_all
-            result.docs, result.scores = top(docs, scores, hits)
+                docs, scores = scored.get(id(plan)) or self.score_all(plan)
+                result.docs, result.scores = self.top_of_all(docs, adjust(result, docs, scores), hits)
             return result
 
         yield from self._each(complete, results)
@@ -206,19 +208,30 @@ class Engine:
     # -- scoring -------------------------------------------------------------------------------------------------
     def score_all(self, plan: Plan) -> tuple[np.ndarray, np.ndarray]:
         """Documents that have at least one of the plan's words, and their scores."""
+        scores, met = self._accumulate(plan)
+        docs = self._met(met if len(met) else scores)
+        return docs, self._complete(plan, docs, scores[docs])
+
+    def best(self, plan: Plan, depth: int) -> tuple[np.ndarray, np.ndarray]:
+        """The best of them in rank order: the same as score_all and top, in one go over the scores."""
+        scores, met = self._accumulate(plan)
+        best = Best(self.snapshot, 1, depth, self._completion([plan]), self.allowed)
+        best.add(0, scores[:, np.newaxis], met)
+        return best.ranked(0)
+
+    def _accumulate(self, plan: Plan) -> tuple[np.ndarray, np.ndarray]:
+        """Σ_w s_w φ for every document, and which documents were met where the sum does not tell (else nothing)."""
         s = self.snapshot
-        model, weighting, scores = plan.model, plan.weighting, np.zeros(s.n_docs)
+        model, weighting, scores, met = plan.model, plan.weighting, np.zeros(s.n_docs), NOTHING
         A = weighting.term_factors(self.statistics, model.terms)
         B, group = self._doc_factors(weighting), self._length_groups[1]
         kernels.score_by_terms(
             s.term_ptr, s.term_docs, s.term_counts, model.terms, model.weights, A, B, group, weighting.kind, scores
         )
-        met = scores
         if weighting.kind == FLOORED or (model.weights < 0).any():  # only then may a document that was met score 0
             met = np.zeros(s.n_docs, dtype=np.uint8)
             kernels.mark_documents(s.term_ptr, s.term_docs, model.terms, met)
-        docs = self._met(met)
-        return docs, self._complete(plan, docs, scores[docs])
+        return scores, met
 
     def score_docs(self, plan: Plan, docs: np.ndarray) -> np.ndarray:
         """Scores of given documents."""
@@ -228,9 +241,7 @@ class Engine:
         A = _dense(terms, weighting.term_factors(self.statistics, terms), s.n_terms)
         B = self._doc_factors(weighting)[self._length_groups[1][docs]]
         scores = np.zeros(len(docs))
-        kernels.score_candidates(
-            s.doc_ptr, s.doc_terms, s.doc_counts, docs, weights, A, B, weighting.kind, scores
-        )
+        kernels.score_candidates(s.doc_ptr, s.doc_terms, s.doc_counts, docs, weights, A, B, weighting.kind, scores)
         return scores + self._share_part(plan, docs) + plan.constant(self.statistics)
 
     def _complete(self, plan: Plan, docs: np.ndarray, scores: np.ndarray) -> np.ndarray:
@@ -252,41 +263,59 @@ class Engine:
         df = self.snapshot.df[plan.model.terms].sum()
         return bool(df > DENSE_SHARE * self.snapshot.n_postings) and len(plan.model) > 16
 
+    def _completion(self, plans: list[Plan]) -> Completion:
+        """What plans of one weighting add to their sums: see _complete."""
+        weighting, nothing = plans[0].weighting, np.zeros(0)
+        with_share = [
+            weighting.is_language_model and (plan.with_constant or not weighting.share_is_constant) for plan in plans
+        ]
+        return Completion(
+            static=self._background(weighting) if any(plan.model.background for plan in plans) else nothing,
+            g=np.array([plan.model.background for plan in plans]),
+            share=weighting.log_background_share(self._length_groups[0]) if any(with_share) else nothing,
+            group=self._length_groups[1],
+            mass=np.array([plan.model.mass if share else 0.0 for plan, share in zip(plans, with_share, strict=True)]),
+            constant=np.array([plan.constant(self.statistics) for plan in plans]),
+        )
+
+    def _walk(self, plans: list[Plan]) -> Walk:
+        weighting = plans[0].weighting
+        factors, group = self._doc_factors(weighting), self._length_groups[1]
+        return Walk(self.snapshot, self.statistics, weighting, [plan.model for plan in plans], factors, group)
+
+    def _best_together(self, plans: list[Plan], depth: int) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+        """The best documents of several plans in one walk over the postings, per weighting."""
+        found = {}
+        for group in _by_weighting(plans):
+            completion, walk = self._completion(group), self._walk(group)
+
+            def best_of(span: tuple[int, int], group=group, completion=completion, walk=walk) -> Best:
+                best = Best(self.snapshot, len(group), depth, completion, self.allowed)
+                for left, scores in walk.blocks(*span):
+                    best.add(left, scores)
+                return best
+
+            first, *others = self._each(best_of, self._spans())
+            for column, plan in enumerate(group):
+                found[id(plan)] = first.ranked(column, others)
+        return found
+
     def _score_together(self, plans: list[Plan]) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-        """Several plans in one walk over the postings, per weighting."""
+        """Several plans in one walk over the postings, per weighting: all documents that were met."""
         scored = {}
-        groups: dict[Weighting, list[Plan]] = {}
-        for plan in plans:
-            groups.setdefault(plan.weighting, []).append(plan)
-        for weighting, group in groups.items():
-            scores = self._walk_together(weighting, [plan.model for plan in group])
+        for group in _by_weighting(plans):
+            walk, scores = self._walk(group), np.zeros((self.snapshot.n_docs, len(group)))
+
+            def fill(span: tuple[int, int], walk=walk, scores=scores) -> None:
+                for _ in walk.blocks(*span, scores):
+                    pass
+
+            self._each(fill, self._spans())
             for column, plan in enumerate(group):
                 of_plan = np.ascontiguousarray(scores[:, column])
                 docs = self._met(of_plan)
                 scored[id(plan)] = docs, self._complete(plan, docs, of_plan[docs])
         return scored
-
-    def _walk_together(self, weighting: Weighting, models: list[TermModel]) -> np.ndarray:
-        """Σ_w s_w φ for every document (rows) and model (columns)."""
-        s = self.snapshot
-        columns = np.repeat(np.arange(len(models)), [len(model) for model in models])
-        rows = np.concatenate([model.terms for model in models])
-        values = np.concatenate([model.weights for model in models])
-        weights = csr_matrix((values, (rows, columns)), shape=(s.n_terms, len(models)))
-        terms = np.flatnonzero(np.diff(weights.indptr))
-        weights = weights[terms]
-        A, B = weighting.term_factors(self.statistics, terms), self._doc_factors(weighting)
-        group = self._length_groups[1]
-        scores = np.zeros((s.n_docs, len(models)))
-
-        def walk(span: tuple[int, int]) -> None:
-            kernels.score_in_blocks(
-                s.term_ptr, s.term_docs, s.term_counts, terms, weights.indptr, weights.indices, weights.data, A, B,
-                group, weighting.kind, span[0], span[1], BLOCK, scores,
-            )  # fmt: skip
-
-        self._each(walk, self._spans())
-        return scores
 
     def _compute_doc_factors(self, weighting: Weighting) -> np.ndarray:
         """B_D for each length that documents have; whose length is which is in ``_length_groups``."""
@@ -314,11 +343,13 @@ class Engine:
 
     def top_of_all(self, docs: np.ndarray, scores: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
         """The same for many documents in ascending order, without holding other threads up."""
-        ranks = kernels.best_ranks(docs, scores, self.snapshot.docid_rank, depth)
-        if len(ranks) < min(depth, len(docs)):  # a score that is not a number: let it be told
-            return self.top(docs, scores, depth)
-        found = self.snapshot.docids.order[ranks].astype(np.int64)
-        return found, scores[np.searchsorted(docs, found)]
+        whole = np.zeros(self.snapshot.n_docs)
+        whole[docs] = scores
+        met = np.zeros(self.snapshot.n_docs, dtype=np.uint8)
+        met[docs] = 1
+        best = Best(self.snapshot, 1, depth, NO_COMPLETION)
+        best.add(0, whole[:, np.newaxis], met)
+        return best.ranked(0)
 
     # -- threads -------------------------------------------------------------------------------------------------
     def _spans(self) -> list[tuple[int, int]]:
@@ -336,6 +367,13 @@ class Engine:
                 return list(pool.map(work, items))
         finally:
             sys.setswitchinterval(before)
+
+
+def _by_weighting(plans: list[Plan]) -> list[list[Plan]]:
+    groups: dict[Weighting, list[Plan]] = {}
+    for plan in plans:
+        groups.setdefault(plan.weighting, []).append(plan)
+    return list(groups.values())
 
 
 def pruned(plan: Plan, n: int) -> tuple[Plan, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,36 +45,53 @@ class Rows:
         self, weights: np.ndarray, smoothing: JelinekMercer | Dirichlet, statistics: Statistics
     ) -> tuple[np.ndarray, np.ndarray]:
         """Σ_i r_i log(θ^i_w / ((1-λ_i) p_w)): the exponent of (3.33), nonzero only for words of the documents."""
-        factors = smoothing.doc_factors(statistics, self.lengths)
-        A = np.zeros(len(statistics.cf))
-        A[self.terms] = smoothing.term_factors(statistics, self.terms)
-        return self._sum(weights, factors, A, True, len(statistics.cf))
+        return self._sum(weights, self._factors(smoothing, statistics), statistics.p, True, len(statistics.cf))
 
     def scores(
         self, dense_weights: np.ndarray, smoothing: JelinekMercer | Dirichlet, statistics: Statistics
     ) -> np.ndarray:
         """Σ_{w in D} a_w φ for each row, with a_w over the whole vocabulary."""
-        A = np.zeros(len(statistics.cf))
-        A[self.terms] = smoothing.term_factors(statistics, self.terms)
-        factors = smoothing.doc_factors(statistics, self.lengths)
         out = np.zeros(len(self))
-        everything = np.arange(len(self))
-        kernels.score_candidates(
-            self.ptr, self.terms, self.counts, everything, dense_weights, A, factors, smoothing.kind, out
-        )
+        factors = self._factors(smoothing, statistics)
+        kernels.score_rows(self.ptr, self.terms, self.counts, dense_weights, factors, statistics.p, out)
         return out
 
-    def _sum(self, weights, factors, A, use_log: bool, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
-        scratch = _scratch(n_terms)
-        order = np.empty(len(self.terms), dtype=np.int64)
+    def _factors(self, smoothing: JelinekMercer | Dirichlet, statistics: Statistics) -> np.ndarray:
+        """What f_iw / p_w is multiplied by: A_w B_i without 1/p_w."""
+        return smoothing.odds * smoothing.doc_factors(statistics, self.lengths)
+
+    def sum_cut(self, weights: np.ndarray, most: int, usable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Σ_i r_i f_i / |f_i| of the rows cut to their ``most`` most frequent usable words, in single precision."""
+        return self._collect(
+            lambda scratch, order: kernels.sum_cut_rows(
+                self.ptr, self.terms, self.counts, usable, most, weights.astype(np.float32), scratch, order
+            ),
+            len(usable),
+            np.float32,
+        )
+
+    def _sum(self, weights, factors, p, use_log: bool, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
         weights = np.ascontiguousarray(weights, dtype=np.float64)
+        return self._collect(
+            lambda scratch, order: kernels.sum_rows(
+                self.ptr, self.terms, self.counts, weights, factors, p, use_log, scratch, order
+            ),
+            n_terms,
+        )
+
+    def _collect(
+        self, add: Callable[[np.ndarray, np.ndarray], int], n_terms: int, dtype: type = np.float64
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What a compiled loop adds up over the vocabulary: the words it met, ascending, and their sums."""
+        scratch = _scratch(n_terms, dtype)
+        order = np.empty(len(self.terms), dtype=np.int64)
         try:
-            met = kernels.sum_rows(self.ptr, self.terms, self.counts, weights, factors, A, use_log, scratch, order)
+            met = add(scratch, order)
             terms = np.sort(order[:met])
             values = scratch[terms]
             scratch[terms] = 0.0
         except BaseException:  # Ctrl-C in a notebook must not leave numbers behind for the next query
-            _local.vector = None
+            _local.vectors = {}
             raise
         return terms, values
 
@@ -81,11 +99,13 @@ class Rows:
 _local = threading.local()
 
 
-def _scratch(size: int) -> np.ndarray:
-    """A vector of zeros over the vocabulary, one per thread, given back as zeros."""
-    vector = getattr(_local, "vector", None)
+def _scratch(size: int, dtype: type) -> np.ndarray:
+    """A vector of zeros over the vocabulary, one per thread and type, given back as zeros."""
+    if not hasattr(_local, "vectors"):
+        _local.vectors = {}
+    vector = _local.vectors.get(dtype)
     if vector is None or len(vector) < size:
-        vector = _local.vector = np.zeros(size)
+        vector = _local.vectors[dtype] = np.zeros(size, dtype)
     return vector
 
 

@@ -58,11 +58,13 @@ class TermModel:
         return TermModel(self.terms, self.weights * factor, self.background * factor)
 
     def plus(self, other: TermModel) -> TermModel:
-        return TermModel.of(
-            np.concatenate([self.terms, other.terms]),
-            np.concatenate([self.weights, other.weights]),
-            self.background + other.background,
-        )
+        """The sum; terms of zero weight are dropped."""
+        from sdretrieval import kernels  # only here: whoever reads a model needs no compiler
+
+        terms = np.empty(len(self) + len(other), dtype=np.int64)
+        weights = np.empty(len(terms))
+        n = kernels.merge(self.terms, self.weights, other.terms, other.weights, terms, weights)
+        return TermModel(terms[:n], weights[:n], self.background + other.background)
 
     def strongest(self, n: int) -> TermModel:
         """The ``n`` terms of largest weight (ties: the lower term number, i.e. alphabetical), no background."""

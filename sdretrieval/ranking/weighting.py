@@ -70,8 +70,13 @@ class JelinekMercer(Weighting):
     lam: float = 0.5
     share_is_constant: ClassVar[bool] = True
 
+    @property
+    def odds(self) -> float:
+        """A_w = odds / p_w."""
+        return self.lam / (1.0 - self.lam)
+
     def term_factors(self, statistics: Statistics, terms: np.ndarray) -> np.ndarray:
-        return self.lam / ((1.0 - self.lam) * statistics.p[terms])
+        return self.odds / statistics.p[terms]
 
     def doc_factors(self, statistics: Statistics, lengths: np.ndarray) -> np.ndarray:
         return _inverse(lengths)
@@ -90,8 +95,12 @@ class Dirichlet(Weighting):
 
     mu: float = 1000.0
 
+    @property
+    def odds(self) -> float:
+        return 1.0 / self.mu
+
     def term_factors(self, statistics: Statistics, terms: np.ndarray) -> np.ndarray:
-        return 1.0 / (self.mu * statistics.p[terms])
+        return self.odds / statistics.p[terms]
 
     def doc_factors(self, statistics: Statistics, lengths: np.ndarray) -> np.ndarray:
         return np.ones(len(lengths))

@@ -311,8 +311,10 @@ def test_dense_share_decides_between_the_two_ways(monkeypatch: pytest.MonkeyPatc
     rng = np.random.default_rng(3)
     snapshot = Snapshot.from_counts(rng.integers(1, 4, (6, 20)), [f"w{i:02d}" for i in range(20)])
     taken = []
-    real = Engine._score_together
-    monkeypatch.setattr(Engine, "_score_together", lambda self, plans: taken.append(len(plans)) or real(self, plans))
+    real = Engine._best_together
+    monkeypatch.setattr(
+        Engine, "_best_together", lambda self, plans, depth: taken.append(len(plans)) or real(self, plans, depth)
+    )
     monkeypatch.setattr(engine_module, "DENSE_SHARE", 2.0)
     sparse = one(snapshot, "sd", {}, ["w03"])
     assert taken == [0]

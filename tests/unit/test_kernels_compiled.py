@@ -93,7 +93,7 @@ def test_score_by_terms(matrix: csr_matrix, factors, kind: int, groups: int):
 @pytest.mark.parametrize("size", [1, 7, 8192])
 @pytest.mark.parametrize("share", [0.05, 0.9], ids=["few-queries-a-word", "most"])
 @pytest.mark.parametrize("groups", [2, N_DOCS], ids=["table", "no-table"])
-def test_score_in_blocks(matrix: csr_matrix, factors, kind: int, size: int, share: float, groups: int):
+def test_first_postings_and_score_block(matrix: csr_matrix, factors, kind: int, size: int, share: float, groups: int):
     """Any block size, spans of documents one after the other, words that few or that most queries have."""
     A, by_group = factors[0], b_of(kind, factors[1])[:groups]
     group = np.arange(N_DOCS, dtype=np.int32) % groups
@@ -102,12 +102,17 @@ def test_score_in_blocks(matrix: csr_matrix, factors, kind: int, size: int, shar
     weights = random_array((N_TERMS, 9), density=share, rng=random, format="csr")
     terms = np.flatnonzero(np.diff(weights.indptr))
     given = weights[terms]
+    ptr, docs, counts = parts(matrix.T.tocsr())
     scores = np.zeros((N_DOCS, 9))
     for start, stop in ((0, 13), (13, 13), (13, N_DOCS)):
-        kernels.score_in_blocks(
-            *parts(matrix.T.tocsr()), terms, given.indptr, given.indices, given.data, A[terms], by_group, group, kind,
-            start, stop, size, scores,
-        )  # fmt: skip
+        cursor = kernels.first_postings(ptr, docs, terms, start)
+        assert cursor.tolist() == [ptr[t] + np.searchsorted(docs[ptr[t] : ptr[t + 1]], start) for t in terms]
+        for left in range(start, stop, size):
+            right = min(left + size, stop)
+            kernels.score_block(
+                ptr, docs, counts, terms, given.indptr, given.indices, given.data, A[terms], by_group, group, kind,
+                cursor, left, right, scores[left:right],
+            )  # fmt: skip
     np.testing.assert_allclose(scores, phi(kind, matrix.toarray(), A, B) @ weights.toarray(), atol=1e-13)
 
 
@@ -148,7 +153,7 @@ def test_sum_rows(matrix: csr_matrix, factors, use_log: bool):
     A, B = factors[0], np.abs(factors[1])
     weights = np.where(np.arange(N_DOCS) < 10, np.linspace(0.1, 1, N_DOCS), 0.0)
     total, order = np.zeros(N_TERMS), np.full(matrix.nnz, -1)
-    met = kernels.sum_rows(*parts(matrix), weights, B, A, use_log, total, order)
+    met = kernels.sum_rows(*parts(matrix), weights, B, 1 / A, use_log, total, order)
     counts = matrix.toarray()
     value = np.log1p(counts * A * B[:, None]) if use_log else counts * B[:, None]
     np.testing.assert_allclose(total, weights @ value, atol=1e-13)
@@ -160,7 +165,7 @@ def test_log1p_keeps_tiny_evidence():
     total, order = np.zeros(1), np.zeros(1, np.int64)
     one = np.array([1], np.int32)
     kernels.sum_rows(
-        np.array([0, 1]), np.array([0], np.int32), one, np.ones(1), np.ones(1), np.array([1e-20]), True, total, order
+        np.array([0, 1]), np.array([0], np.int32), one, np.ones(1), np.array([1e-20]), np.ones(1), True, total, order
     )
     assert total[0] == 1e-20
 
@@ -172,22 +177,91 @@ def test_mark_documents(matrix: csr_matrix):
     assert touched.tolist() == (matrix.toarray()[:, terms] > 0).any(axis=1).astype(int).tolist()
 
 
+def test_score_rows(matrix: csr_matrix, factors):
+    A, B = factors[0], np.abs(factors[1])
+    weights = np.where(np.arange(N_TERMS) % 3 == 0, 0.0, np.linspace(-1, 1, N_TERMS))
+    scores = np.full(N_DOCS, np.nan)
+    kernels.score_rows(*parts(matrix), weights, B, 1 / A, scores)
+    np.testing.assert_allclose(scores, phi(kernels.LOG, matrix.toarray(), A, B) @ weights, atol=1e-13)
+
+
+@pytest.mark.parametrize("most", [1, 3, 1000])
+def test_sum_cut_rows(matrix: csr_matrix, most: int):
+    """Each row cut by sorting: most frequent first, then the lower word; the rows added one after the other."""
+    usable = np.arange(N_TERMS) % 4 != 0
+    weights = np.linspace(0.5, 2, N_DOCS).astype(np.float32)
+    total, order = np.zeros(N_TERMS, np.float32), np.full(matrix.nnz, -1)
+    met = kernels.sum_cut_rows(*parts(matrix), usable, most, weights, total, order)
+    wanted = np.zeros(N_TERMS, np.float32)
+    for row, weight in zip(matrix.toarray(), weights, strict=True):
+        words = sorted((w for w in range(N_TERMS) if usable[w] and row[w]), key=lambda w: (-row[w], w))[:most]
+        length = np.float32(row[words].sum())
+        for w in words:
+            wanted[w] += np.float32(row[w]) / length * weight
+    assert total.tolist() == wanted.tolist()
+    assert sorted(order[:met].tolist()) == np.flatnonzero(wanted).tolist()
+
+
+def test_merge():
+    random = np.random.default_rng(8)
+    for _ in range(50):
+        a, b = (np.where(random.random(12) < 0.5, random.choice([-1.0, 0.5, 1.0], 12), 0.0) for _ in range(2))
+        terms, weights = np.empty(24, np.int64), np.empty(24)
+        n = kernels.merge(np.flatnonzero(a), a[a != 0], np.flatnonzero(b), b[b != 0], terms, weights)
+        assert terms[:n].tolist() == np.flatnonzero(a + b).tolist()
+        assert weights[:n].tolist() == (a + b)[a + b != 0].tolist()
+
+
 @pytest.mark.parametrize("depth", [1, 5, 40, 1000])
-def test_best_ranks(depth: int):
-    """Against records.rank_order, with ties, signs, zeros of both signs, and differences only doubles see."""
+@pytest.mark.parametrize("columns", [1, 3])
+def test_keep_best(depth: int, columns: int):
+    """Against records.rank_order, with ties, signs, zeros of both signs, and differences only doubles see.
+
+    Every part of the completion takes part: general English, the background's share by length, the constant, marks.
+    """
     random = np.random.default_rng(depth)
     values = np.array([-2.5, -1e-30, -0.0, 0.0, 1.0, 1.0 + 1e-12, 3.25, np.inf, -np.inf, 1e300])
-    for _ in range(50):
+    for trial in range(40):
         n = int(random.integers(1, 400))
-        docs = np.sort(random.choice(500, n, replace=False))
-        scores = np.where(random.random(n) < 0.5, random.choice(values, n), random.normal(size=n))
-        tie = random.permutation(500)
-        wanted = tie[docs][rank_order(tie[docs], scores, depth)]
-        assert kernels.best_ranks(docs, scores, tie, depth).tolist() == wanted.tolist()
-    assert len(kernels.best_ranks(np.arange(2), np.array([1.0, np.nan]), np.arange(2), 2)) == 0
+        shape = (n, columns)
+        scores = np.where(random.random(shape) < 0.5, random.choice(values, shape), random.normal(size=shape))
+        tie, group = random.permutation(n), random.integers(0, 4, n).astype(np.int32)
+        static, share = (random.normal(size=n), random.normal(size=4)) if trial % 2 else (np.zeros(0), np.zeros(0))
+        g, mass, constant = random.normal(size=(3, columns))
+        met = (random.random(n) < 0.8).astype(np.uint8) if trial % 3 else np.zeros(0, np.uint8)
+        allowed = random.random(n) < 0.8 if trial % 5 else np.zeros(0, bool)
+        room = (columns, 2 * min(depth, n) + 64)
+        keys, kept = np.empty(room, np.int64), np.empty(room)
+        filled, floors = np.zeros(columns, np.int64), np.full(columns, -np.inf, np.float32)
+        middle = n // 2
+        for left, block in ((0, scores[:middle]), (middle, scores[middle:])):
+            assert kernels.keep_best(
+                block, left, met, allowed, static, g, share, group, mass, constant, tie, min(depth, n), keys, kept,
+                filled, floors,
+            )  # fmt: skip
+        for q in range(columns):
+            complete = scores[:, q]
+            if len(static):
+                complete = complete + g[q] * static + mass[q] * share[group]
+            complete = complete + constant[q]
+            counts = met != 0 if len(met) else scores[:, q] != 0
+            docs = np.flatnonzero(counts & allowed if len(allowed) else counts)
+            best = docs[rank_order(tie[docs], complete[docs], depth)]
+            order = np.argsort(keys[q, : filled[q]])[::-1][:depth]
+            assert (keys[q, order] & 0xFFFFFFFF).tolist() == tie[best].tolist()
+            np.testing.assert_allclose(kept[q, order], complete[best], rtol=1e-12)
+
+
+def test_keep_best_refuses_what_is_not_a_number():
+    nothing, one = np.zeros(0), np.zeros(1)
+    assert not kernels.keep_best(
+        np.array([[1.0], [np.nan]]), 0, np.zeros(0, np.uint8), np.zeros(0, bool), nothing, one, nothing,
+        np.zeros(2, np.int32), one, one, np.arange(2), 2, np.zeros((1, 68), np.int64), np.zeros((1, 68)),
+        np.zeros(1, np.int64), np.zeros(1, np.float32),
+    )  # fmt: skip
 
 
 def test_every_compiled_loop_is_compared_here():
     compiled = {name for name, value in vars(kernels).items() if isinstance(value, Dispatcher) and name[0] != "_"}
     tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
-    assert compiled <= tested, compiled - tested
+    assert compiled <= tested | {"first_postings", "score_block"}, compiled - tested

@@ -1,0 +1,111 @@
+"""Many plans in one walk over the postings, and the best documents of each: what engine.py is built from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from sdretrieval import kernels
+from sdretrieval.errors import ParameterError
+from sdretrieval.ranking.term_model import TermModel
+from sdretrieval.ranking.weighting import Weighting
+from sdretrieval.snapshot import Snapshot
+from sdretrieval.statistics import Statistics
+
+BLOCK = 8192  # documents whose scores stay in the processor's cache
+NOTHING = np.zeros(0, dtype=np.uint8)  # for the compiled loops: no marks, no limit
+NO_LIMIT = np.zeros(0, dtype=np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class Completion:
+    """What needs no postings, for some plans of one weighting (columns): see kernels.keep_best."""
+
+    static: np.ndarray
+    g: np.ndarray
+    share: np.ndarray
+    group: np.ndarray
+    mass: np.ndarray
+    constant: np.ndarray
+
+
+_ZERO = np.zeros(1)
+NO_COMPLETION = Completion(np.zeros(0), _ZERO, np.zeros(0), np.zeros(1, dtype=np.int32), _ZERO, _ZERO)
+
+
+class Best:
+    """The best documents so far of each of some plans; blocks of documents are added in any order."""
+
+    def __init__(
+        self, snapshot: Snapshot, plans: int, depth: int, completion: Completion, allowed: np.ndarray | None = None
+    ) -> None:
+        self.snapshot, self.completion = snapshot, completion
+        self.depth = min(depth, snapshot.n_docs)
+        self.allowed = NO_LIMIT if allowed is None else allowed
+        room = (plans, 2 * self.depth + 64)
+        self.keys, self.values = np.empty(room, dtype=np.int64), np.empty(room)
+        self.filled = np.zeros(plans, dtype=np.int64)
+        self.floors = np.full(plans, -np.inf, dtype=np.float32)
+
+    def add(self, left: int, scores: np.ndarray, met: np.ndarray = NOTHING) -> None:
+        """Scores of the documents from ``left`` on, a column for each plan."""
+        if self.depth == 0:
+            return
+        c = self.completion
+        numbers = kernels.keep_best(
+            scores, left, met, self.allowed, c.static, c.g, c.share, c.group, c.mass, c.constant,
+            self.snapshot.docid_rank, self.depth, self.keys, self.values, self.filled, self.floors,
+        )  # fmt: skip
+        if not numbers:
+            raise ParameterError("a score is not a number (NaN)", remedy="Check the model's parameters and weights.")
+
+    def ranked(self, column: int, others: Sequence[Best] = ()) -> tuple[np.ndarray, np.ndarray]:
+        """Documents and scores of a plan in rank order, together with what others found elsewhere."""
+        parts = [(part.keys[column, : part.filled[column]], part.values[column]) for part in (self, *others)]
+        keys = np.concatenate([keys for keys, _ in parts]) if others else parts[0][0]
+        values = np.concatenate([values[: len(keys)] for keys, values in parts]) if others else parts[0][1]
+        order = np.argsort(keys)[: -self.depth - 1 : -1]
+        return self.snapshot.docids.order[keys[order] & 0xFFFFFFFF].astype(np.int64), values[order]
+
+
+class Walk:
+    """The postings of several plans of one weighting, walked once for all of them."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        statistics: Statistics,
+        weighting: Weighting,
+        models: Sequence[TermModel],
+        B: np.ndarray,
+        group: np.ndarray,
+    ) -> None:
+        self.snapshot, self.weighting, self.n, self.B, self.group = snapshot, weighting, len(models), B, group
+        columns = np.repeat(np.arange(self.n), [len(model) for model in models])
+        rows = np.concatenate([model.terms for model in models])
+        values = np.concatenate([model.weights for model in models])
+        weights = csr_matrix((values, (rows, columns)), shape=(snapshot.n_terms, self.n))
+        self.terms = np.flatnonzero(np.diff(weights.indptr))
+        self.weights = weights[self.terms]
+        self.A = weighting.term_factors(statistics, self.terms)
+
+    def blocks(self, start: int, stop: int, whole: np.ndarray | None = None) -> Iterator[tuple[int, np.ndarray]]:
+        """Σ_w s_w φ for documents (rows) and plans (columns), a block of documents at a time: its first, its sums.
+
+        The sums are lent until the next block is asked for; or they are written where they belong in ``whole``.
+        """
+        s, w = self.snapshot, self.weights
+        cursor = kernels.first_postings(s.term_ptr, s.term_docs, self.terms, start)
+        lent = np.empty((min(BLOCK, stop - start), self.n)) if whole is None else NOTHING
+        for left in range(start, stop, BLOCK):
+            right = min(left + BLOCK, stop)
+            scores = lent[: right - left] if whole is None else whole[left:right]
+            scores[:] = 0.0
+            kernels.score_block(
+                s.term_ptr, s.term_docs, s.term_counts, self.terms, w.indptr, w.indices, w.data, self.A, self.B,
+                self.group, self.weighting.kind, cursor, left, right, scores,
+            )  # fmt: skip
+            yield left, scores
