@@ -361,3 +361,23 @@ def merge(terms, weights, other_terms, other_weights, out_terms, out_weights):
             out_terms[n], out_weights[n] = term, weight
             n += 1
     return n
+
+
+@njit(cache=True, nogil=True)
+def largest(values, kept):
+    """Ascending positions of as many of the largest values as ``kept`` has room for; ties go to the lower position."""
+    n = len(kept)
+    sizes = values.copy()
+    _select(sizes, values.copy(), n)
+    least = sizes[:n].min()
+    tied = n
+    for k in range(len(values)):
+        if values[k] > least:
+            tied -= 1
+    filled = 0
+    for k in range(len(values)):
+        if values[k] > least or (values[k] == least and tied > 0):
+            if values[k] == least:
+                tied -= 1
+            kept[filled] = k
+            filled += 1

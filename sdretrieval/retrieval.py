@@ -90,12 +90,17 @@ def rerank(
     plans: Mapping[str, Plan] | None = None,
     on_result: Callable[[Result], None] | None = None,
     report: Report | None = None,
+    run_weight: float = 0.0,
 ) -> Run:
     """Rescore the documents of a run, with feedback from its first ones; the same documents come out.
 
     ``missing="drop"`` leaves out documents that are not in the index, and topics of the run without a text;
     otherwise they are errors. A topic of which the index knows no word keeps the run's order and scores.
+    ``run_weight`` mixes the run's own scores in: (1-w) of the model's and w of the run's, both standardised over the
+    topic's documents, since the two are on scales of their own.
     """
+    if not 0.0 <= run_weight <= 1.0:
+        raise ParameterError(f"run_weight must be between 0 and 1; got {run_weight}")
     ranker = model if isinstance(model, Ranker) else make_ranker(model)
     if missing not in ("error", "drop"):
         raise ParameterError(f"missing must be 'error' or 'drop'; got {missing!r}")
@@ -107,16 +112,38 @@ def rerank(
     queries = [Query.from_topic(snapshot, topic) for topic in chosen]
     if plans is not None:
         ranker = replaying(ranker, plans)
-    depth = hits if hits is not None else max((len(c) for c in candidates.values()), default=0)
+    longest = max((len(c) for c in candidates.values()), default=0)
+    depth = hits if hits is not None else longest
     results = engine.rank(
-        ranker, queries, hits=depth, candidates=candidates, judged=_judgments(snapshot, judged), prune=prune
+        ranker,
+        queries,
+        hits=longest if run_weight else depth,
+        candidates=candidates,
+        judged=_judgments(snapshot, judged),
+        prune=prune,
     )
     found = _collect(snapshot, results, len(queries), ranker.name, on_result, report)
     for qid in report.empty_topics:
         scores = dict(run[qid])
         kept = snapshot.docids.take(candidates[qid])
         found.rankings[qid] = Ranking(kept, [scores[docid] for docid in kept], depth)
+    if run_weight:
+        for qid in found.rankings.keys() - set(report.empty_topics):
+            found.rankings[qid] = _mixed(found[qid], run[qid], run_weight, depth)
     return found
+
+
+def _mixed(ranking: Ranking, given: Ranking, weight: float, depth: int) -> Ranking:
+    """(1-w) z(model's scores) + w z(run's scores) over the ranking's documents."""
+    scores = dict(given)
+    own = np.array([scores[docid] for docid in ranking.docids])
+    return Ranking(ranking.docids, (1.0 - weight) * _standardised(ranking.scores) + weight * _standardised(own), depth)
+
+
+def _standardised(scores: np.ndarray) -> np.ndarray:
+    """Less their mean, in units of their standard deviation; zeros where all are equal."""
+    spread = float(scores.std()) if len(scores) else 0.0
+    return (scores - scores.mean()) / spread if spread > 0.0 and np.isfinite(spread) else np.zeros(len(scores))
 
 
 def as_snapshot(index: Index) -> Snapshot:
@@ -210,13 +237,20 @@ def _documents(snapshot: Snapshot, run: Run, qid: str, missing: str, report: Rep
 
 
 def _judgments(snapshot: Snapshot, judged: Qrels | None) -> dict[str, Judgments]:
-    """Qrels in document numbers; judged documents that are not in the index cannot teach anything."""
+    """Qrels in document numbers; judged documents that are not in the index cannot teach anything.
+
+    In the order of their docids: sums over them are then the same to the last bit however Lucene numbers documents.
+    """
     result = {}
+
+    def by_docid(numbers: np.ndarray) -> np.ndarray:
+        return numbers[np.argsort(snapshot.docid_rank[numbers])]
+
     for qid, grades in (judged or {}).items():
         numbers = snapshot.docids.find_many(list(grades))
         relevance = np.fromiter(grades.values(), dtype=np.int64, count=len(grades))
         result[qid] = Judgments(
-            np.sort(numbers[(numbers >= 0) & (relevance > 0)]), np.sort(numbers[(numbers >= 0) & (relevance <= 0)])
+            by_docid(numbers[(numbers >= 0) & (relevance > 0)]), by_docid(numbers[(numbers >= 0) & (relevance <= 0)])
         )
     return result
 

@@ -28,6 +28,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--missing", choices=("error", "drop"), default="error",
         help="documents that are not in the index, topics without a text (default: error)",
     )  # fmt: skip
+    parser.add_argument(
+        "--run-weight", type=float, default=0.0, metavar="W",
+        help="mix the run's own scores in, standardised per topic: (1-W) model + W run (default: 0)",
+    )  # fmt: skip
     options.add_topic_arguments(parser)
     options.add_model_arguments(parser)
     time_options.add_time_arguments(parser)
@@ -48,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         found = rerank(
             snapshot, given, topics, ranker, hits=args.hits, threads=args.threads, missing=args.missing,
             judged=judged, prune=args.prune, plans=expansions.plans,
-            on_result=expansions.keep, report=report,
+            on_result=expansions.keep, report=report, run_weight=args.run_weight,
         )  # fmt: skip
     time_options.say_time(ranker, report, snapshot)
     if args.leak_check:
@@ -56,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
             found, ranker, topics, snapshot,
             lambda other: rerank(
                 snapshot, given, topics, other, hits=args.hits, threads=args.threads, missing=args.missing,
-                judged=judged, prune=args.prune, plans=expansions.plans,
+                judged=judged, prune=args.prune, plans=expansions.plans, run_weight=args.run_weight,
             ),
         )  # fmt: skip
     say_unmatched({topic.qid for topic in topics}, given)

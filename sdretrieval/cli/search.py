@@ -20,7 +20,8 @@ examples:
 
 # Flags that the manifest keeps besides the parameters of the model.
 RECORDED = (
-    "hits", "prune", "missing", "profile", "tag", "topic_field", "topic_format", "relevant", "nonrelevant",
+    "hits", "prune", "missing", "run_weight", "profile", "tag",
+    "topic_field", "topic_format", "relevant", "nonrelevant",
 )  # fmt: skip
 
 

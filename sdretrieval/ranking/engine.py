@@ -362,9 +362,10 @@ class Engine:
         # The loops that take long release the interpreter; between them, hand it over sooner than every 5 ms.
         before = sys.getswitchinterval()
         sys.setswitchinterval(min(before, SWITCH_SECONDS))
+        parts = _batches(items, max(1, len(items) // (4 * self.threads)))  # an item alone is not worth a hand-over
         try:
             with ThreadPoolExecutor(self.threads) as pool:
-                return list(pool.map(work, items))
+                return [done for part in pool.map(lambda part: [work(item) for item in part], parts) for done in part]
         finally:
             sys.setswitchinterval(before)
 

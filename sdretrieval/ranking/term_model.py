@@ -21,10 +21,11 @@ def strongest(terms: np.ndarray, sizes: np.ndarray, n: int) -> np.ndarray:
         return np.arange(len(terms))
     if n == 0:
         return np.zeros(0, dtype=np.int64)
-    least = np.partition(sizes, len(sizes) - n)[len(sizes) - n]
-    above = np.flatnonzero(sizes > least)
-    tied = np.flatnonzero(sizes == least)  # terms ascend, so the first of them are the lower ones
-    return np.sort(np.concatenate([above, tied[: n - len(above)]]))
+    from sdretrieval import kernels  # only here: whoever reads a model needs no compiler
+
+    kept = np.empty(n, dtype=np.int64)
+    kernels.largest(sizes, kept)
+    return kept
 
 
 @dataclass(frozen=True)

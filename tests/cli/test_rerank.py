@@ -7,6 +7,7 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sdretrieval.records import Run
@@ -106,6 +107,24 @@ def test_hits_cut_what_comes_out(rerank):
     cut, _ = rerank("--model", "bm25", "--hits", 2)
     for qid, ranking in whole.items():
         assert cut[qid] == ranking.top(2)
+
+
+def test_run_weight_mixes_standardised_scores(rerank, given):
+    """By hand, over each topic's documents: (1-w) z(model) + w z(run); the run alone at 1, the model alone at 0."""
+    before, model = read_run(given), rerank("--model", "bm25")[0]
+    for weight in (0.0, 0.3, 1.0):
+        mixed, _ = rerank("--model", "bm25", "--run-weight", weight)
+        for qid, ranking in mixed.items():
+            own, theirs = (np.array([dict(run[qid])[docid] for docid in ranking.docids]) for run in (model, before))
+            z = [(x - x.mean()) / x.std() if x.std() else 0 * x for x in (own, theirs)]
+            wanted = own if weight == 0 else (1 - weight) * z[0] + weight * z[1]
+            np.testing.assert_allclose(ranking.scores, wanted, atol=1e-6)
+    assert [mixed[qid].docids for qid in mixed] == [before[qid].docids for qid in before]
+    assert rerank("--model", "bm25", "--run-weight", 0.3, "--hits", 1)[0]["1"].docids[0] in before["1"].docids
+
+
+def test_run_weight_out_of_range(said_no):
+    assert "run_weight must be between 0 and 1; got 1.5" in said_no("--run-weight", 1.5)
 
 
 def test_threads_do_not_change_a_byte(rerank, tmp_path):

@@ -212,6 +212,15 @@ def test_merge():
         assert weights[:n].tolist() == (a + b)[a + b != 0].tolist()
 
 
+@pytest.mark.parametrize("n", [1, 3, 50])
+def test_largest(n: int):
+    random = np.random.default_rng(n)
+    for values in (random.integers(0, 5, 50).astype(float), random.normal(size=50), np.zeros(50)):
+        kept = np.empty(n, np.int64)
+        kernels.largest(values, kept)
+        assert kept.tolist() == sorted(np.lexsort((np.arange(50), -values))[:n].tolist())
+
+
 @pytest.mark.parametrize("depth", [1, 5, 40, 1000])
 @pytest.mark.parametrize("columns", [1, 3])
 def test_keep_best(depth: int, columns: int):
