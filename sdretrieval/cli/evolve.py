@@ -1,0 +1,280 @@
+"""``sdretrieval evolve``: classifiers that follow a dated, partly labelled collection through time."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sdretrieval.errors import ParameterError
+
+if TYPE_CHECKING:
+    from sdretrieval.classify.evolving.run import FrameResult
+    from sdretrieval.labelled import LabelledCorpus
+
+EXAMPLE = """\
+examples:
+  predict the unlabelled documents month by month, and keep the classifier for the next months:
+    sdretrieval evolve --input posts.jsonl --output runs/predicted.jsonl --save runs/lists.state
+    sdretrieval evolve --input next-month.jsonl --resume runs/lists.state --output runs/next.jsonl
+
+  how well would ten labels a month do? Show ten, hide the rest, and measure on those:
+    sdretrieval evolve --index indexes/lists --classes r-devel rcpp-devel --labels-per-frame 10 --plot runs/evolve.png
+
+methods:
+  ssl-e      each frame's classifier stays near the previous one's (Jia, Yan & Zhang 2009)
+  ssl        each frame on its own          ssl-naive  each frame together with the one before it
+  offline    all frames at once: later frames inform earlier ones too
+
+A document without a label is unlabelled. Frames are taken in order of time; undated documents are left out. A frame
+without labels goes by history and neighbours; a label that was never seen before is a new class from then on.
+"""
+
+METHODS = {"ssl-e": "SSLE", "ssl": "SSL", "ssl-naive": "SSLNaive", "offline": "SSLEOffline"}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EXAMPLE
+    source = parser.add_argument_group("documents").add_mutually_exclusive_group(required=True)
+    source.add_argument("--index", metavar="DIR", help="a Lucene index that stores labels and dates")
+    source.add_argument("--input", nargs="+", metavar="FILE", help="JSONL or any corpus that `sdretrieval index` reads")
+    documents = parser.add_argument_group("what is in them")
+    documents.add_argument("--label-field", default="labels", metavar="NAME", help="default: %(default)s")
+    documents.add_argument("--label-separator", metavar="CHAR", help="between several labels in one text, as in tables")
+    documents.add_argument("--date-field", metavar="NAME", help="default: date, or what the index was made with")
+    documents.add_argument("--date-format", metavar="PATTERN", help="strptime pattern of the dates")
+    documents.add_argument("--id-field", metavar="NAME", help="default: id")
+    documents.add_argument(
+        "--contents-field", metavar="NAME", action="append", default=[],
+        help="field of the text; may be repeated (default: contents)",
+    )  # fmt: skip
+    documents.add_argument("--format", default="auto", metavar="NAME", help="as in `sdretrieval index`")
+    documents.add_argument("--encoding", default="utf-8", help="default: %(default)s")
+    documents.add_argument("--skip-bad", action="store_true", help="leave out bad documents instead of stopping")
+    documents.add_argument(
+        "--classes", nargs="+", metavar="LABEL", help="only these labels count; documents with others are left out"
+    )
+    documents.add_argument(
+        "--frame", default=None, metavar="TIME",
+        help="year, month, week, day, hour, or a length of time such as 14d (default: month)",
+    )  # fmt: skip
+    method = parser.add_argument_group("method")
+    method.add_argument("--method", choices=tuple(METHODS), default=None, help="default: ssl-e")
+    method.add_argument(
+        "--gamma-a", type=float, metavar="X", help="γ_A, nearness to the previous classifier (default: 0.01)"
+    )
+    method.add_argument(
+        "--gamma-i", type=float, metavar="X", help="γ_I, agreement of neighbours, divided by n² (default: 100)"
+    )
+    method.add_argument("--neighbours", type=int, metavar="N", help="of each document in the graph (default: 10)")
+    method.add_argument("--kernel", choices=("linear", "rbf"), help="default: linear")
+    method.add_argument("--rbf-gamma", type=float, metavar="X", help="of exp(-gamma ‖x - x'‖²) (default: 1)")
+    method.add_argument(
+        "--representer", choices=("frame", "history"),
+        help="ssl-e: frame is the paper's, history forgets no word (default: frame)",
+    )  # fmt: skip
+    trial = parser.add_argument_group("measuring")
+    shown = trial.add_mutually_exclusive_group()
+    shown.add_argument("--labels-per-frame", type=int, metavar="N", help="show so many labels a frame, hide the others")
+    shown.add_argument("--label-fraction", type=float, metavar="X", help="show this share of the labels of a frame")
+    trial.add_argument("--seed", type=int, default=0, help="of the labels shown (default: %(default)s)")
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--output", metavar="FILE", help="predictions, a document a line: JSON, or a table where it ends in .tsv"
+    )
+    output.add_argument("--plot", metavar="FILE", help="AUC, spatial and temporal cost over time (.png, .svg, .pdf)")
+    output.add_argument("--save", metavar="FILE", help="the classifier, to go on with later")
+    output.add_argument(
+        "--resume", metavar="FILE", help="go on from a saved classifier; frames it has seen are skipped"
+    )
+    output.add_argument("--json", action="store_true", help="print the frames as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    from sdretrieval.files import check_writable
+
+    for path in (args.output, args.plot, args.save):
+        if path is not None:
+            check_writable(path)
+    if args.plot is not None and Path(args.plot).suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ParameterError(f"--plot {args.plot}: a plot is written as .png, .svg or .pdf")
+    if args.save and args.method == "offline":
+        raise ParameterError("--save: the offline method cannot go on later", remedy="Use --method ssl-e.")
+
+    from sdretrieval.classify.evolving.run import Words, evolve, load_run, save_run, select
+    from sdretrieval.labelled import read_labelled
+
+    if args.resume is not None:
+        model, words = load_run(args.resume)
+        _check_resumed(args, model)
+    else:
+        model, words = _model(args), Words()
+    corpus = read_labelled(
+        args.index or args.input, label_field=args.label_field, labels_required=False,
+        date_field=args.date_field or (None if args.index else "date"), date_format=args.date_format,
+        label_separator=args.label_separator, id_field=args.id_field, contents=args.contents_field,
+        format=args.format, encoding=args.encoding, skip_bad=args.skip_bad,
+    )  # fmt: skip
+    selection = select(
+        corpus, frame=model.frame, classes=args.classes, per_frame=args.labels_per_frame,
+        fraction=args.label_fraction, seed=args.seed,
+    )  # fmt: skip
+    selection, seen = _new_frames(selection, model)
+    for count, why in (
+        (selection.undated, "have no date"),
+        (selection.of_other_classes, "have other labels only"),
+        (seen, f"are of frames up to {model.frames_[-1].name if seen else ''}, seen before"),
+    ):
+        if count:
+            print(f"{count} documents {why}: left out", file=sys.stderr)
+    if args.resume is None and not selection.shown.any():
+        raise ParameterError(
+            f"no document has a label in the field {args.label_field!r}", remedy="Check --label-field and --classes."
+        )
+    results = list(evolve(corpus, selection, model, words))
+    if args.output is not None:
+        write_predictions(args.output, results, corpus, set(selection.rows[selection.shown].tolist()))
+        print(f"wrote {sum(len(r.rows) for r in results)} predictions to {args.output}", file=sys.stderr)
+    if args.save is not None:
+        save_run(args.save, model, words)
+    if args.plot is not None:
+        _plot(Path(args.plot), type(model).__name__, results)
+    if args.json:
+        json.dump({"frames": [as_dict(result) for result in results]}, sys.stdout, ensure_ascii=False, indent=1)
+        print()
+    else:
+        print(table(results))
+    return 0
+
+
+def _model(args: argparse.Namespace) -> Any:
+    from sdretrieval.classify import evolving
+
+    method = args.method or "ssl-e"
+    given = {
+        "gamma_A": args.gamma_a, "gamma_I": args.gamma_i, "neighbours": args.neighbours, "kernel": args.kernel,
+        "gamma": args.rbf_gamma, "representer": args.representer, "frame": args.frame,
+    }  # fmt: skip
+    given = {name: value for name, value in given.items() if value is not None}
+    if method != "ssl-e" and "representer" in given:
+        raise ParameterError(f"--representer is of ssl-e, not of {method}")
+    if method != "offline":
+        given["remember"] = 1
+    return getattr(evolving, METHODS[method])(**given)
+
+
+def _check_resumed(args: argparse.Namespace, model: Any) -> None:
+    """γ's may change from one frame to the next; what the saved classifier is may not."""
+    if args.method is not None and METHODS[args.method] != type(model).__name__:
+        raise ParameterError(
+            f"{args.resume} holds a {type(model).__name__}: --method {args.method} cannot go on from it"
+        )
+    for flag, name in (("frame", "frame"), ("kernel", "kernel"), ("rbf_gamma", "gamma")):
+        value = getattr(args, flag)
+        if value is not None and value != getattr(model, name):
+            raise ParameterError(
+                f"--{flag.replace('_', '-')} {value}: {args.resume} was made with {getattr(model, name)}",
+                remedy="Leave the flag out, or start again without --resume.",
+            )
+    for flag, name in (("gamma_a", "gamma_A"), ("gamma_i", "gamma_I"), ("neighbours", "neighbours")):
+        if getattr(args, flag) is not None:
+            model.set_params(**{name: getattr(args, flag)})
+    if args.representer is not None:
+        model.set_params(representer=args.representer)
+
+
+def _new_frames(selection: Any, model: Any) -> tuple[Any, int]:
+    """Without the documents of frames that a resumed classifier has seen."""
+    from dataclasses import replace
+
+    frames = getattr(model, "frames_", [])
+    if not frames:
+        return selection, 0
+    new = selection.frames > frames[-1].name
+    if not new.any():
+        raise ParameterError(
+            f"every document is of a frame up to {frames[-1].name}, which the saved classifier has seen",
+            remedy="Give documents of later frames.",
+        )
+    kept = replace(
+        selection, rows=selection.rows[new], labels=selection.labels[new], frames=selection.frames[new],
+        shown=selection.shown[new],
+    )  # fmt: skip
+    return kept, int((~new).sum())
+
+
+def write_predictions(path: str, results: list[FrameResult], corpus: LabelledCorpus, shown: set[int]) -> None:
+    """Document, frame, predicted label, decision value, and the label it came with."""
+    from sdretrieval.files import atomic_writer
+
+    as_table = ".tsv" in Path(path).suffixes
+    with atomic_writer(path) as out:
+        if as_table:
+            out.write("id\tframe\tpredicted\tscore\tlabel\tlabelled\n")
+        for result in results:
+            for i, row in enumerate(result.rows):
+                scores = result.scores[i]
+                best = float(scores if scores.ndim == 0 else scores.max(initial=0.0))
+                label = corpus.labels[row]
+                labelled = int(row) in shown
+                if as_table:
+                    cells = (corpus.docids[row], result.record.name, str(result.predicted[i]), f"{best:.6g}",
+                             ",".join(label), "yes" if labelled else "no")  # fmt: skip
+                    out.write("\t".join(" ".join(cell.split()) for cell in cells) + "\n")
+                    continue
+                each = [-best, best] if scores.ndim == 0 else [float(s) for s in scores]
+                record = {
+                    "id": corpus.docids[row], "frame": result.record.name,
+                    "predicted": str(result.predicted[i]) or None,
+                    "scores": {str(c): round(s, 6) for c, s in zip(result.classes, each, strict=True)},
+                    "label": list(label), "labelled": labelled,
+                }  # fmt: skip
+                out.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def as_dict(result: FrameResult) -> dict[str, Any]:
+    """For JSON, which has no nan."""
+    quality = {
+        name: None if isnan(value) else value for name, value in (("auc", result.auc), ("accuracy", result.accuracy))
+    }
+    return {**result.record.as_dict(), **quality}
+
+
+def table(results: list[FrameResult]) -> str:
+    width = max(5, *(len(result.record.name) for result in results))
+    lines = [f"{'frame':<{width}}  documents  labelled    AUC  accuracy  spatial cost  temporal cost"]
+    for result in results:
+        record = result.record
+        quality = "".join(
+            f"{'—' if isnan(x) else f'{x:.4f}':>{w}}" for x, w in ((result.auc, 7), (result.accuracy, 10))
+        )
+        lines.append(
+            f"{record.name:<{width}}  {record.documents:9d}  {record.labelled:8d}{quality}  "
+            f"{record.spatial_cost:12.3e}  {record.temporal_cost:13.4f}" + (f"  {record.note}" if record.note else "")
+        )
+    measured = [result for result in results if not isnan(result.accuracy)]
+    if measured:
+        import numpy as np
+
+        area, accuracy = (np.array([getattr(r, name) for r in measured]) for name in ("auc", "accuracy"))
+        known = area[~np.isnan(area)]
+        lines.append(
+            f"mean (sd) over {len(measured)} frames, on documents whose label was hidden: "
+            + (f"AUC {known.mean():.4f} ({known.std():.4f}), " if len(known) else "")
+            + f"accuracy {accuracy.mean():.4f} ({accuracy.std():.4f})"
+        )
+    return "\n".join(lines)
+
+
+def _plot(path: Path, method: str, results: list[FrameResult]) -> None:
+    from sdretrieval.classify.evolving.plots import write_figure
+
+    curves: dict[str, list[float]] = {}
+    if any(not isnan(result.auc) for result in results):
+        curves["AUC"] = [result.auc for result in results]
+    curves["spatial cost"] = [result.record.spatial_cost for result in results]
+    curves["temporal cost"] = [result.record.temporal_cost for result in results]
+    write_figure(path, [result.record.name for result in results], {method: curves})
