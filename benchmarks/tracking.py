@@ -1,0 +1,138 @@
+"""Speed of online tracking: document-topic scores per second, against scikit-learn's ``partial_fit`` in the same run.
+
+A stream of documents with Zipf's words, thousands of topics followed at once, one in ten documents learnt from by one
+topic. Ours: the whole online loop (score, decide, learn, general English that grows). The peers score every document
+for every topic and learn from the same documents:
+
+- a loop of binary ``MultinomialNB`` classifiers, one for each topic (on a share of the topics: a score costs the same);
+- one ``MultinomialNB`` with a class for each topic, so that all topics are one product.
+
+Must hold: every model at 50,000 scores per second or more, and at least as fast as either peer.
+
+    python -m benchmarks.tracking
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from sdretrieval.tracking.background import Background
+from sdretrieval.tracking.documents import StreamDocument
+from sdretrieval.tracking.models import MODELS, make_model
+from sdretrieval.tracking.tracker import Tracker
+
+TOPICS, DOCUMENTS, EARLIER, WORDS, LENGTH = 2000, 1000, 2000, 30_000, 120
+PEER_TOPICS, PEER_DOCUMENTS = 100, 50
+NEEDED = 50_000
+
+
+def documents(n: int, first: int, rng: np.random.Generator) -> list[StreamDocument]:
+    """A third of the words from the document's subject, the rest from a Zipf distribution."""
+    p = 1 / np.arange(10, WORDS + 10)
+    p /= p.sum()
+    made = []
+    for i in range(n):
+        subject = rng.integers(200)
+        own = WORDS - 1 - (subject * 100 + rng.zipf(1.4, LENGTH // 3) % 100)
+        words, counts = np.unique(np.concatenate([own, rng.choice(WORDS, 2 * LENGTH // 3, p=p)]), return_counts=True)
+        made.append(StreamDocument.make(f"d{first + i}", words, counts, first + i))
+    return made
+
+
+def prepared(name: str, earlier: list[StreamDocument], feedback: dict[str, list[str]]) -> Tracker:
+    background = Background(grows=True)
+    background.numbers([f"w{i}" for i in range(WORDS)])
+    for document in earlier:
+        background.count(document)
+    background.freeze()
+    tracker = Tracker(make_model(name), background, threshold=1e9, feedback=feedback)
+    for i in range(TOPICS):
+        tracker.add_topic(f"t{i}", [earlier[i]])
+    return tracker
+
+
+def ours(name: str, earlier: list[StreamDocument], stream: list[StreamDocument], feedback) -> tuple[float, int, int]:
+    """Scores per second, documents learnt from, and the most bytes a topic takes."""
+    tracker = prepared(name, earlier, feedback)
+    tracker.process(earlier[0])  # compiles, and inverts the topics
+    learnt = 0
+    began = time.perf_counter()
+    for document in stream:
+        step = tracker.process(document)
+        learnt += len(step.adapted)
+        for _ in step.decisions(only_on_topic=True):
+            raise AssertionError("nothing reaches this threshold")
+    took = time.perf_counter() - began
+    return len(stream) * TOPICS / took, learnt, int(tracker.topic_bytes().max())
+
+
+def rows(stream: list[StreamDocument]) -> csr_matrix:
+    ptr = np.concatenate([[0], np.cumsum([len(d.words) for d in stream])])
+    words, counts = (np.concatenate([getattr(d, what) for d in stream]) for what in ("words", "counts"))
+    return csr_matrix((counts, words, ptr), (len(stream), WORDS))
+
+
+def loop_of_classifiers(earlier: csr_matrix, stream: csr_matrix) -> float:
+    from sklearn.naive_bayes import MultinomialNB
+
+    others = earlier.sum(axis=0)
+    models = []
+    for i in range(PEER_TOPICS):
+        model = MultinomialNB()
+        model.partial_fit(earlier[i], [1], classes=[0, 1])
+        model.partial_fit(np.asarray(others), [0])
+        models.append(model)
+    began = time.perf_counter()
+    for i in range(PEER_DOCUMENTS):
+        row = stream[i]
+        for model in models:
+            model.predict_joint_log_proba(row)
+        if i % 10 == 0:
+            models[i % PEER_TOPICS].partial_fit(row, [1])
+    return PEER_TOPICS * PEER_DOCUMENTS / (time.perf_counter() - began)
+
+
+def one_classifier(earlier: csr_matrix, stream: csr_matrix) -> float:
+    from sklearn.naive_bayes import MultinomialNB
+
+    model = MultinomialNB()
+    model.partial_fit(earlier[:TOPICS], np.arange(TOPICS), classes=np.arange(TOPICS))
+    began = time.perf_counter()
+    for i in range(PEER_DOCUMENTS):
+        row = stream[i]
+        model.predict_joint_log_proba(row)
+        if i % 10 == 0:
+            model.partial_fit(row, [i])
+    return TOPICS * PEER_DOCUMENTS / (time.perf_counter() - began)
+
+
+def main() -> int:
+    rng = np.random.default_rng(0)
+    earlier = documents(EARLIER, 0, rng)
+    stream = documents(DOCUMENTS, EARLIER, rng)
+    feedback = {d.docid: [f"t{i % TOPICS}"] for i, d in enumerate(stream) if i % 10 == 0}
+    print(f"{DOCUMENTS} documents of {LENGTH} words x {TOPICS} topics; one document in ten is learnt from")
+    good, slowest = True, float("inf")
+    for name in MODELS:
+        rate, learnt, size = ours(name, earlier, stream, feedback)
+        good &= rate >= NEEDED and learnt == len(feedback)
+        slowest = min(slowest, rate)
+        print(f"  {name:6} {rate:14,.0f} scores per second   {learnt} learnt, at most {size:,} bytes a topic")
+    before, coming = rows(earlier), rows(stream)
+    for label, peer in (
+        (f"scikit-learn, a loop of {PEER_TOPICS} MultinomialNB", loop_of_classifiers),
+        (f"scikit-learn, one MultinomialNB of {TOPICS} classes", one_classifier),
+    ):
+        rate = peer(before, coming)
+        good &= slowest >= rate
+        print(f"  {label}: {rate:,.0f} scores per second; our slowest model is {slowest / rate:,.1f} x as fast")
+    print("holds" if good else "DOES NOT HOLD")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
