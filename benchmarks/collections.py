@@ -43,7 +43,7 @@ class Collection:
 
     @property
     def _dated(self) -> bool:
-        return self.name not in ("cranfield", "npl")
+        return self.name not in ("cranfield", "npl", "20news-bydate")
 
     @cached_property
     def snapshot(self) -> Snapshot:

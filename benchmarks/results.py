@@ -17,6 +17,12 @@ SECTIONS = {
     "Ranking": "benchmarks.results_ranking",
     "Time": "benchmarks.results_time",
     "Drift": "benchmarks.results_drift",
+    "Classification": "benchmarks.results_classification",
+    "Local logistic regression": "benchmarks.results_local_logistic",
+    "Evolving": "benchmarks.results_evolving",
+    "Tracking": "benchmarks.results_tracking",
+    "Burstiness": "benchmarks.results_burstiness",
+    "Topics": "benchmarks.results_topics",
 }
 KEPT = ROOT / ".cache" / "results"
 
