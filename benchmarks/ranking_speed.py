@@ -116,7 +116,7 @@ def growth() -> None:
     print("documents   postings     ms/query: sd3   sd pruned   sd exact   memory of the process's own, mapped (MB)")
     cases = [("sd3", FEEDBACK, None), ("sd", {"fb_docs": 100}, 100), ("sd", {"fb_docs": 100}, None)]
     for n_docs in (10_000, 50_000, 200_000):
-        corpus = Corpus(n_docs=n_docs, n_topics=200, mean_words=200)
+        corpus = Corpus(n_docs=n_docs, mean_words=200)
         found = loaded(corpus.index(), corpus.topics, cases)
         times = [1000 * m["seconds"] / m["queries"] for m in found]
         after = found[-1]["after"]

@@ -49,15 +49,17 @@ GRIDS: dict[str, dict[str, tuple]] = {
     "rm": {
         "lambda_score": (1e-4, 1e-3, 0.01, 0.05, 0.2, 0.5, 0.8),
         "lambda_learn": (0.3, 0.6, 0.9, 0.99),
+        "score": ("words", "full"),
     },
     "sd": {
         "lambda_score": (1e-4, 1e-3, 0.01, 0.05, 0.2, 0.5, 0.8),
         "sharpness": (0.0, 1.0, 3.0, 10.0, 30.0, 100.0),
         "seed_weight": (1.0, 2.0, 5.0, 20.0),
         "lambda_learn": (1e-4, 1e-3, 0.01, 0.1, 0.5, 0.99),
+        "score": ("words", "full"),
     },
 }
-FORMS = ("words", "full")  # of the score of rm and sd
+ROUNDS = 2
 # Where the search begins: near the thesis's optima for N = 5 (Table 6.2).
 STARTS: dict[str, dict[str, Any]] = {
     "tfidf": {},
@@ -197,12 +199,8 @@ def model_of(name: str, values: Mapping[str, Any]) -> TrackingModel:
     return make_model(name, settings)
 
 
-def tune(setting: Setting, name: str, level: int, starts: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """All of the grid where it is small; else one parameter at a time, a round for each form of the score, then another
-    for the better form.
-
-    ``starts``: where the search begins for each form; it is left where it ended, for the next N to begin there.
-    """
+def tune(setting: Setting, name: str, level: int, start: Mapping[str, Any]) -> dict[str, Any]:
+    """All of the grid where it is small, else one parameter at a time, in two rounds."""
     grid = dict(GRIDS[name])
     if level == 0:  # nothing is learnt: what weighs learnt documents says nothing
         for idle in ("sharpness", "seed_weight"):
@@ -212,24 +210,22 @@ def tune(setting: Setting, name: str, level: int, starts: dict[str, dict[str, An
     known: dict[tuple, float] = {}
 
     def cost(values: Mapping[str, Any]) -> float:
-        key = tuple(sorted(values.items()))
+        key = tuple(values.items())
         if key not in known:
             known[key] = min_cost(setting, model_of(name, values), level)
         return known[key]
 
-    def a_round(values: dict[str, Any]) -> dict[str, Any]:
+    values = {**STARTS[name], **start}
+    if np.prod([len(choices) for choices in grid.values()]) <= 40:
+        candidates = [{**values, **dict(zip(grid, point, strict=True))} for point in itertools.product(*grid.values())]
+        return min(candidates, key=cost)
+    for _ in range(ROUNDS):
+        before = values
         for parameter, choices in grid.items():
             values = min(({**values, parameter: choice} for choice in choices), key=cost)
-        return values
-
-    if "score" not in STARTS[name]:
-        points = itertools.product(*grid.values())
-        return min(({**STARTS[name], **dict(zip(grid, point, strict=True))} for point in points), key=cost)
-    for form in FORMS:
-        starts[form] = a_round({**STARTS[name], **starts.get(form, {}), "score": form})
-    best = min(starts, key=lambda form: cost(starts[form]))
-    starts[best] = a_round(starts[best])
-    return starts[best]
+        if values == before:
+            break
+    return values
 
 
 @dataclass
@@ -245,10 +241,10 @@ class Outcome:
 def measure(setting: Setting, levels: Iterable[int] = LEVELS) -> Outcome:
     outcome = Outcome(setting)
     for name in MODELS:
-        starts: dict[str, dict[str, Any]] = {}
+        best: dict[str, Any] = {}
         for level in levels:
             began = time.perf_counter()
-            best = tune(setting, name, level, starts)
+            best = tune(setting, name, level, best)
             model = model_of(name, best)
             key = name, level
             outcome.parameters[key], outcome.tuned[key] = best, min_cost(setting, model, level)
