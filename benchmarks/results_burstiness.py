@@ -33,7 +33,7 @@ from sdretrieval.lucene.indexing import build_index
 from sdretrieval.snapshot import open_snapshot
 
 COLLECTIONS = ("reuters21578", "rlists")
-WORDS = 300  # of each class
+WORDS = 200  # of each class
 DOCS = ROOT / "docs"
 
 

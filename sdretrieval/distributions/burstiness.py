@@ -34,7 +34,7 @@ SHARES = (0.01, 0.05)  # of the vocabulary, by falling frequency: the first 1 %,
 COARSE = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5)  # values of S to start from
 SMOOTHINGS = (0.1, 0.3, 0.5, 0.7, 0.9)  # values of λ to choose from
 CHOOSE_BY = ("likelihood", "tail")
-WORDS_TO_CHOOSE_BY, DOCUMENTS_TO_CHOOSE_BY = 150, 1500  # of each class, and at most: S needs no more
+WORDS_TO_CHOOSE_BY, DOCUMENTS_TO_CHOOSE_BY = 100, 1000  # of each class, and at most: S needs no more
 LARGEST_COUNT = 5_000
 
 
@@ -216,8 +216,9 @@ def divergence(truth: np.ndarray, predicted: np.ndarray, *, present: bool = Fals
             return float("inf")
         p, q = p / p.sum(), q / q.sum()
     some = p > 0
-    with np.errstate(divide="ignore"):
-        return float((p[some] * (np.log(p[some]) - np.log(q[some]))).sum())
+    # A count that a distribution all but rules out may be below what a float can hold: then this is a lower bound.
+    q = np.maximum(q, np.finfo(float).tiny)
+    return float((p[some] * (np.log(p[some]) - np.log(q[some]))).sum())
 
 
 # The analysis -----------------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def _write(make: Any, path: str | os.PathLike[str]) -> None:
     kind = kind if kind in ("png", "svg", "pdf") else "png"
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     with matplotlib.rc_context(STYLE), atomic_writer(path, binary=True) as out:
-        make().savefig(out, format=kind, dpi=110, metadata=metadata)
+        make().savefig(out, format=kind, dpi=95, metadata=metadata)
 
 
 def _figure(width: float, height: float) -> Figure:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sdretrieval.errors import IndexProblem
-from sdretrieval.lucene.jvm import java_class
+from sdretrieval.lucene.jvm import java_class, start_jvm
 
 
 @dataclass
@@ -28,6 +28,7 @@ def lucene_version() -> str:
 
 def inspect_index(index: Path) -> IndexFacts:
     """Open an index with Lucene and look around. Starts the JVM."""
+    start_jvm()  # before jnius is imported, which would start one without Lucene
     from jnius import JavaException
 
     try:

@@ -110,7 +110,7 @@ def test_divergence():
     assert divergence(p, q) == pytest.approx(0.5 * np.log(0.5 / 0.6) + 0.2 * np.log(2))
     assert divergence(p, q, present=True) == pytest.approx(0.6 * np.log(0.6 / 0.75) + 0.4 * np.log(0.4 / 0.25))
     assert divergence(p, p) == 0
-    assert divergence(np.array([0.9, 0.1]), np.array([1.0])) == np.inf
+    assert 50 < divergence(np.array([0.9, 0.1]), np.array([1.0])) < np.inf  # held back by the smallest float
     assert np.isnan(divergence(np.array([1.0]), q, present=True))
     assert divergence(p, np.array([1.0]), present=True) == np.inf
 
