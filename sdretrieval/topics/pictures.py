@@ -128,7 +128,7 @@ def png_strips(
     for row, (title, shares) in enumerate(strips):
         axes = figure.add_subplot(grid[row])
         topics = by_appearance(shares, most)
-        cells = binned(shares[:, topics], 450)
+        cells = binned(shares[:, topics], 300)
         places = (np.arange(len(cells)) + 0.5) * len(shares) / len(cells)
         axes.stackplot(places, cells.T, colors=[COLOURS[i % 20] for i in range(len(topics))], linewidth=0)
         for b in boundaries:
@@ -145,7 +145,7 @@ def png_strips(
             axes.add_patch(_rectangle(0.0, i + 0.15, 0.015, 0.7, COLOURS[i % 20]))
             axes.text(0.022, i + 0.5, labels[topic], fontsize=7, va="center")
     with atomic_writer(path, binary=True) as out:
-        figure.savefig(out, format="png", dpi=90)
+        figure.savefig(out, format="png", dpi=68)
 
 
 def _rectangle(x: float, y: float, width: float, height: float, colour: str) -> Any:
