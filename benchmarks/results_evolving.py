@@ -514,7 +514,7 @@ def picture(outcomes: dict, lists: tuple[str, ...], months: list[str], path: Pat
     with matplotlib.rc_context(STYLE):
         figure = cost_figure(months, curves)
         with atomic_writer(path, binary=True) as stream:
-            figure.savefig(stream, format="png", dpi=110)
+            figure.savefig(stream, format="png", dpi=80)
 
 
 def section() -> str:
