@@ -166,8 +166,8 @@ def section() -> str:
     print(f"pairs: {time.perf_counter() - began:.0f} s", file=sys.stderr)
     return f"""\
 Pairs of mailing lists (signatures, list names and cross-posted texts removed), a random half for training, the other
-for testing, {len(SPLITS)} splits; error in percent on test posts from the {FIRST + 1}th month on. **Online**: each month is
-predicted from training posts of earlier months alone. Tricube kernel, L2; the
+for testing, {len(SPLITS)} splits; error in percent on test posts from the {FIRST + 1}th month on.
+**Online**: each month is predicted from training posts of earlier months alone. Tricube kernel, L2; the
 global model's C chosen on the training half by predicting ten of its months from those before each; then, with that C,
 h (months; of {len(BANDWIDTHS)} candidates, ∞ among them) in the same way. p: paired t-test over months.
 
