@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sdretrieval.errors import IndexProblem
-from sdretrieval.lucene.jvm import java_class, start_jvm
+from sdretrieval.lucene.jvm import java_class
+from sdretrieval.lucene.reader import opened
 
 
 @dataclass
@@ -28,20 +28,7 @@ def lucene_version() -> str:
 
 def inspect_index(index: Path) -> IndexFacts:
     """Open an index with Lucene and look around. Starts the JVM."""
-    start_jvm()  # before jnius is imported, which would start one without Lucene
-    from jnius import JavaException
-
-    try:
-        directory = java_class("org.apache.lucene.store.FSDirectory").open(
-            java_class("java.nio.file.Paths").get(str(index))
-        )
-        reader = java_class("org.apache.lucene.index.DirectoryReader").open(directory)
-    except JavaException as error:
-        raise IndexProblem(
-            f"Lucene cannot open {index}: {error.innermessage or error}",
-            remedy="An index of another Lucene version, or one being written, must be rebuilt.",
-        ) from None
-    try:
+    with opened(index) as reader:
         facts = IndexFacts(reader.numDocs(), reader.numDeletedDocs(), reader.leaves().size())
         infos = java_class("org.apache.lucene.index.FieldInfos").getMergedFieldInfos(reader).iterator()
         while infos.hasNext():
@@ -58,6 +45,3 @@ def inspect_index(index: Path) -> IndexFacts:
             while first.hasNext():
                 facts.stored.append(first.next().name())
         return facts
-    finally:
-        reader.close()
-        directory.close()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sdretrieval.lucene.analysis import analyzer_of, java_analyzer
-from sdretrieval.lucene.jvm import java_class, start_jvm
+from sdretrieval.lucene.jvm import java_class
+from sdretrieval.lucene.reader import opened
+from sdretrieval.lucene.stored import parsed
 from sdretrieval.progress import progress
 from sdretrieval.records import Ranking, Run, Topic
 
@@ -56,27 +57,21 @@ def _find_with_anserini(index: Path, model: LuceneRanker, hits: int) -> Finder:
 
 def _find_with_lucene(index: Path, model: LuceneRanker, hits: int) -> Finder:
     """SimpleSearcher has no Jelinek-Mercer: the same query on Lucene's IndexSearcher."""
-    start_jvm()
-    from jnius import cast
+    with opened(index) as reader:
+        from jnius import cast
 
-    folder = java_class("java.nio.file.Paths").get(str(index))
-    directory = java_class("org.apache.lucene.store.FSDirectory").open(folder)
-    reader = java_class("org.apache.lucene.index.DirectoryReader").open(directory)
-    # Named as what the constructor wants: pyjnius would pick the one for IndexReaderContext.
-    searcher = java_class("org.apache.lucene.search.IndexSearcher")(cast("org.apache.lucene.index.IndexReader", reader))
-    similarity = java_class("org.apache.lucene.search.similarities.LMJelinekMercerSimilarity")
-    searcher.setSimilarity(similarity(model.lam))  # type: ignore[attr-defined]
-    generator = java_class("io.anserini.search.query.BagOfWordsQueryGenerator")()
-    analyzer = java_analyzer(analyzer_of(index)).analyzer
-    stored = reader.storedFields()
-    try:
+        # Named as what the constructor wants: pyjnius would pick the one for IndexReaderContext.
+        of_reader = java_class("org.apache.lucene.search.IndexSearcher")
+        searcher = of_reader(cast("org.apache.lucene.index.IndexReader", reader))
+        similarity = java_class("org.apache.lucene.search.similarities.LMJelinekMercerSimilarity")
+        searcher.setSimilarity(similarity(model.lam))  # type: ignore[attr-defined]
+        generator = java_class("io.anserini.search.query.BagOfWordsQueryGenerator")()
+        analyzer = java_analyzer(analyzer_of(index)).analyzer
+        stored = reader.storedFields()
         text = yield [], []
         while True:
             found = searcher.search(generator.buildQuery("contents", analyzer, text), hits).scoreDocs
             text = yield [stored.document(hit.doc).get("id") for hit in found], [hit.score for hit in found]
-    finally:
-        reader.close()
-        directory.close()
 
 
 def stored_document(index: Path, docid: str) -> dict[str, Any] | None:
@@ -84,13 +79,6 @@ def stored_document(index: Path, docid: str) -> dict[str, Any] | None:
     searcher = _searcher(index)
     try:
         document = searcher.doc(docid)
-        raw = None if document is None else document.get("raw")
-        if raw is None:
-            return None
-        try:
-            fields = json.loads(raw)
-        except ValueError:
-            return {"contents": raw}
-        return fields if isinstance(fields, dict) else {"contents": raw}
+        return None if document is None else parsed(document.get("raw"))
     finally:
         searcher.close()

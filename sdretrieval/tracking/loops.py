@@ -59,23 +59,6 @@ def merge(old, new):
 
 
 @njit(cache=True, nogil=True)
-def invert(ptr, words, weights, n_words, out_ptr, out_topics, out_weights):
-    """Topics by rows to words by rows (counting sort): topics ascend in each word."""
-    out_ptr[:] = 0
-    for k in range(len(words)):
-        out_ptr[words[k] + 1] += 1
-    for w in range(n_words):
-        out_ptr[w + 1] += out_ptr[w]
-    cursor = out_ptr[:-1].copy()
-    for t in range(len(ptr) - 1):
-        for k in range(ptr[t], ptr[t + 1]):
-            place = cursor[words[k]]
-            out_topics[place] = t
-            out_weights[place] = weights[k]
-            cursor[words[k]] = place + 1
-
-
-@njit(cache=True, nogil=True)
 def score_rows(ptr, words, evidence, background, start, stop, weights, k, c, scores):
     """Documents start..stop of a matrix against one topic whose weights are laid out densely."""
     for d in range(start, stop):

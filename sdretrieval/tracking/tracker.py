@@ -252,7 +252,7 @@ class Tracker:
             scores[slot] = score_one(topic.words, topic.weights, words, evidence)
 
     def _invert(self) -> None:
-        from sdretrieval.tracking.loops import invert
+        from sdretrieval.kernels import transpose
 
         lengths = [len(topic.words) for topic in self.topics]
         ptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -260,7 +260,7 @@ class Tracker:
         weights = np.concatenate([topic.weights for topic in self.topics])
         n_words = int(words.max()) + 1 if len(words) else 0
         out = np.empty(n_words + 1, np.int64), np.empty(len(words), np.int32), np.empty(len(words))
-        invert(ptr, words, weights, n_words, *out)
+        transpose(ptr, words, weights, *out)
         self._inverted, self._rent = out, 0
         self._moved.clear()
 
