@@ -1,4 +1,9 @@
-"""``make results``: regenerate docs/RESULTS.md from the collections in ../shared/data. Takes a while; resumable."""
+"""``make results``: regenerate docs/RESULTS.md from the collections in ../shared/data. An hour and a half; resumable.
+
+    python -m benchmarks.results             # everything
+    python -m benchmarks.results Ranking     # one section, and the page anew
+    python -m benchmarks.results --assemble  # the page from what was kept of earlier runs
+"""
 
 from __future__ import annotations
 
@@ -30,7 +35,7 @@ KEPT = ROOT / ".cache" / "results"
 def main() -> None:
     if not SHARED.is_dir():
         sys.exit("the collections of ../shared/data are not on this machine; docs/RESULTS.md is left as it is")
-    wanted = sys.argv[1:] or list(SECTIONS)
+    wanted = [] if sys.argv[1:] == ["--assemble"] else sys.argv[1:] or list(SECTIONS)
     KEPT.mkdir(parents=True, exist_ok=True)
     for heading in wanted:
         began = time.perf_counter()
