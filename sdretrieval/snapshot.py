@@ -247,8 +247,24 @@ def open_snapshot(index: str | os.PathLike[str], *, rebuild: bool = False, date_
             f"the snapshot of {index} is still damaged after rebuilding: {problem}",
             remedy=f"Check the disk, and delete {folder}.",
         )
+    return _mapped(folder, mark, analyzer=analyzer, name=index.name, index=index)
+
+
+def load_snapshot(folder: str | os.PathLike[str], *, analyzer: AnalyzerSpec | None = None, name: str = "") -> Snapshot:
+    """A finished snapshot from its own folder, ``….snapshot/<fingerprint>``, without its index and without Java.
+
+    For machines that rank and never build: whatever is missing or cut short is an error that names the file.
+    """
+    folder = Path(folder)
+    problem = _problem(folder, folder.name)
+    if problem is not None:
+        raise IndexProblem(f"the snapshot {folder} cannot be used: {problem}", remedy="Build it again from its index.")
+    return _mapped(folder, folder.name, analyzer=analyzer, name=name)
+
+
+def _mapped(folder: Path, mark: str, **about: Any) -> Snapshot:
     arrays = {name: _map(folder / f"{name}.bin", dtype) for name, dtype in ARRAYS.items()}
-    return Snapshot(arrays, analyzer=analyzer, name=index.name, fingerprint=mark, index=index)
+    return Snapshot(arrays, fingerprint=mark, **about)
 
 
 def snapshot_state(index: str | os.PathLike[str], *, date_field: str | None = None) -> str:

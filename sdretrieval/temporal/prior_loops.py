@@ -45,29 +45,34 @@ def _log_faded(kind, p, q, floor, age, h):
 
 
 @njit(cache=True, nogil=True)
-def survey(scores, times, docs, best, n_first, n_compared, spread_depth, temperature, by):
-    """What a prior goes by, from the places of the best scores in any order.
-
-    (first time, last time, spread of the best scores, times to compare with, times of the evidence, its weights);
-    inf and -inf where no document is dated. ``by``: 0 score, 1 rank, 2 uniform.
-    """
+def time_span(times, docs):
+    """First and last time of the dated ones among some documents; inf and -inf where none is."""
     low, high = inf, -inf
     for d in docs:
         t = times[d]
         if t != UNDATED:
             low = min(low, float(t))
             high = max(high, float(t))
-    places = np.sort(best)
-    places = places[np.argsort(-scores[places], kind="mergesort")]  # ties: in the order of the documents
-    depth = min(spread_depth, len(places))
-    unit = np.std(scores[places[:depth]]) if depth else 0.0
+    return low, high
+
+
+@njit(cache=True, nogil=True)
+def survey(scores, times, n_first, n_compared, spread_depth, temperature, by):
+    """What a prior goes by, from the scores and times of the best documents in rank order.
+
+    (spread of the best scores, times to compare with, times of the evidence, its weights). ``by``: 0 score, 1 rank,
+    2 uniform.
+    """
+    places = len(scores)
+    depth = min(spread_depth, places)
+    unit = np.std(scores[:depth]) if depth else 0.0
     if not (unit > 0.0 and unit < inf):
         unit = 1.0
-    compared = np.empty(min(n_compared, len(places)))
-    first, weights = np.empty(min(n_first, len(places))), np.empty(min(n_first, len(places)))
+    compared = np.empty(min(n_compared, places))
+    first, weights = np.empty(min(n_first, places)), np.empty(min(n_first, places))
     n, m, total = 0, 0, 0.0
     for k in range(len(compared)):
-        t = times[docs[places[k]]]
+        t = times[k]
         if t == UNDATED:
             continue
         compared[n] = t
@@ -75,14 +80,14 @@ def survey(scores, times, docs, best, n_first, n_compared, spread_depth, tempera
         if k < len(first):
             first[m] = t
             if by == 0:
-                weights[m] = exp((scores[places[k]] - scores[places[0]]) / (temperature * unit))
+                weights[m] = exp((scores[k] - scores[0]) / (temperature * unit))
             elif by == 1:
                 weights[m] = 1.0 / (k + 1)
             else:
                 weights[m] = 1.0
             total += weights[m]
             m += 1
-    return low, high, unit, compared[:n], first[:m], weights[:m] / max(total, 1e-300)
+    return unit, compared[:n], first[:m], weights[:m] / max(total, 1e-300)
 
 
 @njit(cache=True, nogil=True)

@@ -40,7 +40,7 @@ from sdretrieval.temporal.prior import (
     TimePrior,
     weight_of,
 )
-from sdretrieval.temporal.prior_loops import survey
+from sdretrieval.temporal.prior_loops import survey, time_span
 from sdretrieval.temporal.timeline import format_duration
 from sdretrieval.times import UNDATED
 
@@ -336,33 +336,45 @@ class _Session:
         prior = self.settings.prior
         if prior is None or len(docs) == 0:
             return scores
-        ranked, unit = self._evidence(result, docs, scores)
-        ratio: Ratio = prior.ratio(ranked)
-        weight = weight_of(prior, ratio, self.settings.weight)
-        result.notes["time"] = {
-            "prior": prior.name, "weight": weight, "gain": ratio.gain, "evidence": ratio.size,
-            "bandwidth_ms": ratio.bandwidth, "bandwidth": format_duration(ratio.bandwidth), **ratio.notes,
-        }  # fmt: skip
-        return ratio.added(scores, self.times, docs, weight * unit)
+        places = best_places(scores, evidence_depth(self.settings), self.engine.snapshot.docid_rank[docs])
+        best = docs[places]
+        low, high = time_span(self.times, docs)
+        ratio, factor = verdict(self.settings, result, scores[places], self.times[best], low, high, self.times)
+        return ratio.added(scores, self.times, docs, factor)
 
-    def _evidence(self, result: Result, docs: np.ndarray, scores: np.ndarray) -> tuple[Ranked, float]:
-        """What the prior goes by, and the spread of the best scores."""
-        n, feedback, kind = self.settings.time_docs, result.feedback, self.settings.evidence
-        depth = max(SPREAD_DEPTH, COMPARED * n)
-        best = best_places(scores, depth)
-        by = {"rank": 1, "uniform": 2}.get(kind, 0)
-        low, high, unit, compared, first, weights = survey(
-            scores, self.times, docs, best, n, COMPARED * n, SPREAD_DEPTH, TEMPERATURE, by
-        )
-        if feedback is not None and (feedback.judged or kind == "posterior"):
-            first = _float_times(self.times[feedback.docs])
-            weights = uniform(len(feedback))
-            if not feedback.judged and result.expansion is not None:
-                weights = np.asarray(result.expansion.weights, dtype=np.float64)
-            kept = np.isfinite(first) & (weights > 0)
-            first, weights = first[kept], weights[kept] / max(float(weights[kept].sum()), 1e-300)
-        query_time = None if result.query.time is None else float(result.query.time)
-        return Ranked(query_time, low, high, compared, first, weights), unit
+
+def evidence_depth(settings: TimeAware) -> int:
+    """How many of the best documents a prior looks at."""
+    return max(SPREAD_DEPTH, COMPARED * settings.time_docs)
+
+
+def verdict(
+    settings: TimeAware, result: Result, scores: Floats, times: np.ndarray, low: float, high: float, times_of_docs: Any
+) -> tuple[Ratio, float]:
+    """ρ, and the factor it is added with: w times the spread of the best scores. Noted in the result.
+
+    ``scores`` and ``times`` are those of the best documents in rank order, ``low`` and ``high`` the first and last
+    time of all that are ranked; ``times_of_docs[docs]`` are the times of feedback documents.
+    """
+    prior, n, feedback, kind = settings.prior, settings.time_docs, result.feedback, settings.evidence
+    assert prior is not None
+    by = {"rank": 1, "uniform": 2}.get(kind, 0)
+    unit, compared, first, weights = survey(scores, times, n, COMPARED * n, SPREAD_DEPTH, TEMPERATURE, by)
+    if feedback is not None and (feedback.judged or kind == "posterior"):
+        first = _float_times(times_of_docs[feedback.docs])
+        weights = uniform(len(feedback))
+        if not feedback.judged and result.expansion is not None:
+            weights = np.asarray(result.expansion.weights, dtype=np.float64)
+        kept = np.isfinite(first) & (weights > 0)
+        first, weights = first[kept], weights[kept] / max(float(weights[kept].sum()), 1e-300)
+    query_time = None if result.query.time is None else float(result.query.time)
+    ratio = prior.ratio(Ranked(query_time, low, high, compared, first, weights))
+    weight = weight_of(prior, ratio, settings.weight)
+    result.notes["time"] = {
+        "prior": prior.name, "weight": weight, "gain": ratio.gain, "evidence": ratio.size,
+        "bandwidth_ms": ratio.bandwidth, "bandwidth": format_duration(ratio.bandwidth), **ratio.notes,
+    }  # fmt: skip
+    return ratio, weight * unit
 
 
 def prior_on_run(
@@ -396,11 +408,26 @@ def prior_on_run(
     return Run(rankings, f"{run.tag}+{prior.name}")
 
 
-def best_places(scores: np.ndarray, depth: int) -> np.ndarray:
-    """Places of the ``depth`` best scores, in any order.
+def best_places(scores: np.ndarray, depth: int, ties: np.ndarray | None = None) -> np.ndarray:
+    """Places of the ``depth`` best scores: in any order, or with ``ties`` from the best down.
 
-    A sixteenth of the scores guesses a bar that a few more than ``depth`` will pass; only those are then partitioned.
+    Equal scores are then ordered by their values in ``ties``, the larger first.
     """
+    places = _best_places(scores, depth)
+    if ties is None or len(places) == 0:
+        return places
+    if len(places) < len(scores):  # which of those at the bar were taken is chance so far
+        bar = scores[places].min()
+        above, level = places[scores[places] > bar], np.flatnonzero(scores == bar)
+        wanted = len(places) - len(above)
+        if len(level) > wanted:
+            level = level[np.argsort(ties[level])[-wanted:]]
+        places = np.concatenate([above, level])
+    return places[np.lexsort((ties[places], scores[places]))[::-1]]
+
+
+def _best_places(scores: np.ndarray, depth: int) -> np.ndarray:
+    """A sixteenth of the scores guesses a bar that a few more than ``depth`` pass; only those are then partitioned."""
     n = len(scores)
     if n <= depth:
         return np.arange(n)

@@ -153,6 +153,15 @@ def test_statistics_of_each_topic_make_batches_smaller(monkeypatch):
     assert engine.batch_size(ranker("sd3", "background at documents"), 100) == 100
 
 
+def test_many_shards_and_hits_make_batches_smaller():
+    """What all shards send for a batch stays below 256 MB: 40 bytes a document."""
+    engine = engine_of(Sharding(1).shards(2))
+    assert engine.batch_size(ranker("sd3"), 128, hits=1000) == 128
+    engine.collection.n_shards = 200
+    assert engine.batch_size(ranker("sd3"), 128, hits=1000) == (1 << 28) // (40 * 1000 * 200) == 33
+    assert engine.batch_size(ranker("sd3"), 128, hits=10**6) == 1
+
+
 def test_the_second_pass_of_a_prior_is_left_out_where_it_says_nothing():
     """All of one instant: nothing to tell, so no shard is asked again."""
     sharding = Sharding(1)

@@ -185,7 +185,7 @@ def check_disturbed(spark, collections, tmp_path, disturb) -> None:
 
 def only_on_a_cluster(spark) -> None:
     if spark.master != CLUSTER:
-        pytest.skip("one process has no executor to lose, and does not retry")
+        pytest.skip("run on local-cluster alone: there are executors to lose, and building takes long")
 
 
 def test_an_executor_is_killed(spark, collections, tmp_path):

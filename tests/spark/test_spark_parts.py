@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sharding import DAY, Sharding, ranker
+from sharding import DAY, Sharding, assert_same, one_index, ranker
 
 from sdretrieval.errors import IndexProblem, InputError, JavaError, ParameterError
 from sdretrieval.integrations.spark import packed, search
@@ -314,6 +314,17 @@ def test_a_collection_built_anew_is_not_mixed_with_the_old(tmp_path):
     folder = write_collection(tmp_path / "c", Sharding(1).shards(2)).folder
     with pytest.raises(Exception, match="was built anew while this command ran"):
         Opened().get(str(folder), "another fingerprint", 0)
+
+
+def test_a_collection_on_disk_is_ranked_without_spark(tmp_path):
+    sharding = Sharding(1)
+    collection = write_collection(tmp_path / "c", sharding.shards(3))
+    assert not collection.has_totals
+    search.prepare(collection, Here(collection))
+    assert collection.has_totals
+    engine = ShardedEngine(collection, Here(collection))
+    found = {r.query.qid: r.ranking for r in engine.rank(ranker("sd"), sharding.queries(collection), hits=50)}
+    assert_same(found, one_index(sharding.whole, ranker("sd"), sharding.queries(sharding.whole), hits=50))
 
 
 def test_a_worker_gives_up_shards_it_has_not_used_for_long(tmp_path):

@@ -1,0 +1,14 @@
+"""Collections past one machine: Lucene shards ranked together, exactly as one index would be, on Apache Spark.
+
+    shards        a sharded collection on disk, and one shard as a worker sees it
+    packed        sorted strings in plain arrays: merged vocabularies, look-ups of docids
+    totals        N, df, cf over all shards, summed once and kept; the same of the past; counts along time
+    requests      what a worker answers: best documents, scores, rows. Pure functions of a shard, no Java
+    ranking       the driver's side: two exact phases (three with a time prior) for a batch of topics
+    runners       where requests are answered: in this process, or on Spark
+    session       finding Spark's Java, and starting Spark
+    building      a corpus to shards, in parallel
+    batches       runs written batch by batch, so that a stopped one can be taken up again
+
+Only ``runners``, ``session`` and ``building`` know Spark, and import it when used.
+"""
