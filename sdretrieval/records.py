@@ -100,6 +100,14 @@ class Ranking:
             twice = next(d for d in self.docids if d in seen or seen.add(d))  # type: ignore[func-returns-value]
             raise ParameterError(f"docid {twice!r} is ranked twice for one topic")
 
+    @classmethod
+    def in_order(cls, docids: list[str], scores: NDArray[np.float64]) -> Ranking:
+        """From documents that are in rank order already, none of them twice: what the engine finds."""
+        ranking = cls.__new__(cls)
+        ranking.docids, ranking.scores = docids, scores
+        ranking.scores.flags.writeable = False
+        return ranking
+
     def __len__(self) -> int:
         return len(self.docids)
 

@@ -186,7 +186,7 @@ class Replay(Ranker):
 def _collect(snapshot: Snapshot, results, total: int, tag: str, on_result, report: Report | None) -> Run:
     rankings = {}
     for result in progress(results, total=total, label="ranking", unit="topic"):
-        rankings[result.query.qid] = Ranking(snapshot.docids.take(result.docs), result.scores)
+        rankings[result.query.qid] = Ranking.in_order(snapshot.docids.take(result.docs), result.scores)
         if report is not None:
             if result.query.is_empty and not len(result.plan.model):  # a replayed plan brings its own words
                 report.empty_topics.append(result.query.qid)

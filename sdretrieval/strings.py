@@ -58,9 +58,19 @@ class PackedStrings(Sequence[str]):
 
     def take(self, positions: Iterable[int]) -> list[str]:
         """The strings at these positions."""
-        data, ptr = self._data, self._ptr
         positions = np.asarray(positions, dtype=np.int64)
-        return [data[a:b].tobytes().decode() for a, b in zip(ptr[positions], ptr[positions + 1], strict=True)]
+        starts, stops = self._ptr[positions], self._ptr[positions + 1]
+        ends = np.cumsum(stops - starts)
+        if len(ends) == 0:
+            return []
+        # All their bytes in one piece, decoded once: what is ASCII can then be cut as text.
+        places = np.repeat(starts - np.concatenate([[0], ends[:-1]]), stops - starts) + np.arange(ends[-1])
+        together = self._data[places].tobytes()
+        cuts = zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)
+        if not together.isascii():
+            return [together[a:b].decode() for a, b in cuts]
+        text = together.decode("ascii")
+        return [text[a:b] for a, b in cuts]
 
     def find(self, string: str) -> int:
         """The position of a string, or -1: by bisection, so that one look-up opens no large table."""
