@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -117,16 +118,42 @@ class Engine:
         if hasattr(ranker, "rank_with"):  # a model that brings its own statistics for each query, as time does
             yield from ranker.rank_with(self, queries, hits=hits, candidates=candidates, judged=judged, prune=prune)
             return
-        judged = judged or {}
-        size = max(1, min(BATCH, SCORES_IN_MEMORY // max(self.snapshot.n_docs, 1)))
-        for batch in _batches(queries, size):
-            prepared = self._each(
-                lambda query: self._prepare(
-                    ranker, query, None if candidates is None else candidates[query.qid], judged.get(query.qid), prune
-                ),
-                batch,
-            )
-            yield from self._finish(prepared, hits, candidates, adjust)
+        known = judged or {}
+
+        def prepare(batch: Sequence[Query]) -> list[Result]:
+            given = (None if candidates is None else candidates[query.qid] for query in batch)
+            return [
+                self._prepare(ranker, query, documents, known.get(query.qid), prune)
+                for query, documents in zip(batch, given, strict=True)
+            ]
+
+        def finish(results: list[Result]) -> list[Result]:
+            return self._finish(results, hits, candidates, adjust)
+
+        size = min(BATCH, SCORES_IN_MEMORY // max(self.snapshot.n_docs, 1))
+        if self.threads > 1:  # several batches, for one to be scored while the next is prepared
+            size = min(size, -(-len(queries) // 4))
+        yield from self._in_turn(prepare, finish, _batches(queries, max(1, size)))
+
+    def _in_turn(self, prepare, finish, batches: Iterable[Sequence[Query]]) -> Iterator[Result]:
+        """Score one batch while the plans of the next are made.
+
+        Making plans is mostly Python, scoring them mostly compiled: so two threads seldom want the interpreter at the
+        same time, as they would if both did both.
+        """
+        if self.threads == 1:
+            for batch in batches:
+                yield from finish(prepare(batch))
+            return
+        with ThreadPoolExecutor(1) as scorer, _quick_hand_over():
+            scored: Future[list[Result]] | None = None
+            for batch in batches:
+                prepared = prepare(batch)
+                done = scored.result() if scored else []
+                scored = scorer.submit(finish, prepared)
+                yield from done
+            if scored:
+                yield from scored.result()
 
     def _prepare(
         self,
@@ -181,7 +208,7 @@ class Engine:
         """The best documents of the first pass, and their scores."""
         return self.best(plan, depth)
 
-    def _finish(self, results: list[Result], hits: int, candidates, adjust) -> Iterator[Result]:
+    def _finish(self, results: list[Result], hits: int, candidates, adjust) -> list[Result]:
         dense = [] if candidates is not None else [r.plan for r in results if self._is_dense(r.plan)]
         if adjust is None:
             found = self._best_together(dense, hits)
@@ -203,7 +230,7 @@ class Engine:
                 result.docs, result.scores = self.top_of_all(docs, adjust(result, docs, scores), hits)
             return result
 
-        yield from self._each(complete, results)
+        return self._each(complete, results)
 
     # -- scoring -------------------------------------------------------------------------------------------------
     def score_all(self, plan: Plan) -> tuple[np.ndarray, np.ndarray]:
@@ -360,18 +387,24 @@ class Engine:
         edges = np.linspace(0, self.snapshot.n_docs, self.threads + 1).astype(int).tolist()
         return list(pairwise(edges))
 
-    def _each(self, work: Callable[[T], U], items: Sequence[T]) -> list[U]:
-        if self.threads == 1 or len(items) < 2:
+    def _each(self, work: Callable[[T], U], items: Sequence[T], threads: int | None = None) -> list[U]:
+        threads = self.threads if threads is None else threads
+        if threads <= 1 or len(items) < 2:
             return [work(item) for item in items]
-        # The loops that take long release the interpreter; between them, hand it over sooner than every 5 ms.
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(min(before, SWITCH_SECONDS))
-        parts = _batches(items, max(1, len(items) // (4 * self.threads)))  # an item alone is not worth a hand-over
-        try:
-            with ThreadPoolExecutor(self.threads) as pool:
-                return [done for part in pool.map(lambda part: [work(item) for item in part], parts) for done in part]
-        finally:
-            sys.setswitchinterval(before)
+        parts = _batches(items, max(1, len(items) // (4 * threads)))  # an item alone is not worth a hand-over
+        with ThreadPoolExecutor(threads) as pool, _quick_hand_over():
+            return [done for part in pool.map(lambda part: [work(item) for item in part], parts) for done in part]
+
+
+@contextmanager
+def _quick_hand_over() -> Iterator[None]:
+    """The loops that take long release the interpreter; between them, hand it over sooner than every 5 ms."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(min(before, SWITCH_SECONDS))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def _by_weighting(plans: list[Plan]) -> list[list[Plan]]:
