@@ -374,12 +374,9 @@ class Engine:
 
     def top_of_all(self, docs: np.ndarray, scores: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
         """The same for many documents in ascending order, without holding other threads up."""
-        whole = np.zeros(self.snapshot.n_docs)
-        whole[docs] = scores
-        met = np.zeros(self.snapshot.n_docs, dtype=np.uint8)
-        met[docs] = 1
-        best = Best(self.snapshot, 1, depth, NO_COMPLETION)
-        best.add(0, whole[:, np.newaxis], met)
+        met = np.ones(len(docs), dtype=np.uint8)
+        best = Best(self.snapshot, 1, depth, NO_COMPLETION, ties=self.snapshot.docid_rank[docs])
+        best.add(0, np.ascontiguousarray(scores)[:, np.newaxis], met)
         return best.ranked(0)
 
     # -- threads -------------------------------------------------------------------------------------------------

@@ -40,8 +40,16 @@ class Best:
     """The best documents so far of each of some plans; blocks of documents are added in any order."""
 
     def __init__(
-        self, snapshot: Snapshot, plans: int, depth: int, completion: Completion, allowed: np.ndarray | None = None
+        self,
+        snapshot: Snapshot,
+        plans: int,
+        depth: int,
+        completion: Completion,
+        allowed: np.ndarray | None = None,
+        ties: np.ndarray | None = None,
     ) -> None:
+        """``ties``: the places among all docids of the documents whose scores will come, where these are not all."""
+        self.ties = snapshot.docid_rank if ties is None else ties
         self.snapshot, self.completion = snapshot, completion
         self.depth = min(depth, snapshot.n_docs)
         self.allowed = NO_LIMIT if allowed is None else allowed
@@ -57,7 +65,7 @@ class Best:
         c = self.completion
         numbers = kernels.keep_best(
             scores, left, met, self.allowed, c.static, c.g, c.share, c.group, c.mass, c.constant,
-            self.snapshot.docid_rank, self.depth, self.keys, self.values, self.filled, self.floors,
+            self.ties, self.depth, self.keys, self.values, self.filled, self.floors,
         )  # fmt: skip
         if not numbers:
             raise ParameterError("a score is not a number (NaN)", remedy="Check the model's parameters and weights.")

@@ -336,7 +336,7 @@ class _Session:
         prior = self.settings.prior
         if prior is None or len(docs) == 0:
             return scores
-        places = best_places(scores, evidence_depth(self.settings), self.engine.snapshot.docid_rank[docs])
+        places = best_places(scores, evidence_depth(self.settings), _Ties(self.engine.snapshot.docid_rank, docs))
         best = docs[places]
         low, high = time_span(self.times, docs)
         ratio, factor = verdict(self.settings, result, scores[places], self.times[best], low, high, self.times)
@@ -408,7 +408,17 @@ def prior_on_run(
     return Run(rankings, f"{run.tag}+{prior.name}")
 
 
-def best_places(scores: np.ndarray, depth: int, ties: np.ndarray | None = None) -> np.ndarray:
+class _Ties:
+    """``ranks[docs]``, looked up only where asked: a few of many documents."""
+
+    def __init__(self, ranks: np.ndarray, docs: np.ndarray) -> None:
+        self.ranks, self.docs = ranks, docs
+
+    def __getitem__(self, places: np.ndarray) -> np.ndarray:
+        return self.ranks[self.docs[places]]
+
+
+def best_places(scores: np.ndarray, depth: int, ties: np.ndarray | _Ties | None = None) -> np.ndarray:
     """Places of the ``depth`` best scores: in any order, or with ``ties`` from the best down.
 
     Equal scores are then ordered by their values in ``ties``, the larger first.
