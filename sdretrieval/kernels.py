@@ -6,11 +6,15 @@ the GIL, none is parallel by itself, and none adds in an order that depends on t
     ptr, terms/docs, counts   a sparse matrix by rows (see snapshot.py)
     A, B, kind                evidence φ of a count (see ranking/weighting.py)
     group                     B depends on a document's length alone: B[group[d]], a group for each length
+
+Sums over postings begin as -0.0: x added to it is x, and once anything was added a sum is never -0.0 again (0.0 + 0.0
+and x - x are 0.0). So a document that has none of the words is told from one whose evidence comes to nothing. Every
+way of scoring adds the same products in the same order, and so gives the same bits.
 """
 
 from __future__ import annotations
 
-from math import log, log1p
+from math import copysign, log, log1p
 
 import numpy as np
 from numba import njit
@@ -58,41 +62,6 @@ def _first_at(docs, low, high, wanted):
 
 
 @njit(cache=True, nogil=True)
-def score_by_terms(ptr, docs, counts, terms, weights, A, B, group, kind, scores):
-    """Term at a time: add a_w φ of every posting of the given terms to ``scores``."""
-    once = np.empty(len(B))
-    for i in range(len(terms)):
-        start, stop, weight, a = ptr[terms[i]], ptr[terms[i] + 1], weights[i], A[i]
-        if kind == SATURATING:  # spelled out: what is the same for all postings of a word is taken out of the loop
-            factor = weight * a
-            for k in range(start, stop):
-                d = np.uint32(docs[k])
-                scores[d] += factor * counts[k] / (counts[k] + B[np.uint32(group[d])])
-        elif stop - start > 2 * len(B):  # a table of φ for count 1 is cheaper than a logarithm each
-            for length in range(len(B)):
-                once[length] = weight * _phi(kind, 1, a, B[length])
-            for k in range(start, stop):
-                d = np.uint32(docs[k])
-                g = np.uint32(group[d])
-                if counts[k] == 1:
-                    scores[d] += once[g]
-                else:
-                    scores[d] += weight * _phi(kind, counts[k], a, B[g])
-        else:
-            for k in range(start, stop):
-                d = np.uint32(docs[k])
-                scores[d] += weight * _phi(kind, counts[k], a, B[np.uint32(group[d])])
-
-
-@njit(cache=True, nogil=True)
-def mark_documents(ptr, docs, terms, touched):
-    """Mark the documents that have any of the given terms."""
-    for i in range(len(terms)):
-        for k in range(ptr[terms[i]], ptr[terms[i] + 1]):
-            touched[docs[k]] = 1
-
-
-@njit(cache=True, nogil=True)
 def first_postings(ptr, docs, terms, start):
     """Where each term's postings reach the document ``start``."""
     cursor = np.empty(len(terms), np.int64)
@@ -102,40 +71,141 @@ def first_postings(ptr, docs, terms, start):
 
 
 @njit(cache=True, nogil=True)
-def score_block(ptr, docs, counts, terms, w_ptr, w_query, w_value, A, B, group, kind, cursor, left, right, scores):
-    """Many queries at once over documents left..right: one φ serves every query that has the word.
+def evidence_tables(ptr, terms, A, B, kind, most):
+    """φ of count 1 by document length, for the words whose postings are so many that a table saves logarithms.
 
-    The words' weights are a sparse matrix, a row per word: w_ptr, w_query, w_value. ``cursor`` says where each word's
-    postings reach ``left``, and is moved on to ``right``. ``scores`` has a row for each document of the block, few
-    enough to stay in the processor's cache while all the words pass over them.
+    A row for each such word and the number of its row by word (-1: no table); no more than ``most`` numbers in all.
+    """
+    row_of, n = np.full(len(terms), -1, np.int32), 0
+    for i in range(len(terms)):
+        if ptr[terms[i] + 1] - ptr[terms[i]] > 2 * len(B) and (n + 1) * len(B) <= most and kind != SATURATING:
+            row_of[i] = n
+            n += 1
+    tables = np.empty((n, len(B)))
+    for i in range(len(terms)):
+        if row_of[i] >= 0:
+            for length in range(len(B)):
+                tables[row_of[i], length] = _phi(kind, 1, A[i], B[length])
+    return tables, row_of
+
+
+@njit(inline="always")
+def _evidence(docs, counts, k, end, a, B, group, kind, tables, table, phis):
+    """φ of the postings k..end of one word."""
+    if kind == SATURATING:  # spelled out: what is the same for all postings of a word is taken out of the loop
+        for j in range(k, end):
+            phis[j - k] = a * counts[j] / (counts[j] + B[np.uint32(group[np.uint32(docs[j])])])
+    elif table >= 0:
+        once = tables[table]
+        for j in range(k, end):
+            g = np.uint32(group[np.uint32(docs[j])])
+            phis[j - k] = once[g] if counts[j] == 1 else _phi(kind, counts[j], a, B[g])
+    else:
+        for j in range(k, end):
+            phis[j - k] = _phi(kind, counts[j], a, B[np.uint32(group[np.uint32(docs[j])])])
+
+
+@njit(inline="always")
+def _add_spread(row, spread, n, weights, places):
+    """Add up to four words, spread over the documents, to a plan's row: one after the other, in one go over the row."""
+    a, b, c, d = spread[places[0]], spread[places[1]], spread[places[2]], spread[places[3]]
+    u, v, w, x = weights[0], weights[1], weights[2], weights[3]
+    if n == 1:
+        for i in range(len(row)):
+            row[i] += u * a[i]
+    elif n == 2:
+        for i in range(len(row)):
+            row[i] = row[i] + u * a[i] + v * b[i]
+    elif n == 3:
+        for i in range(len(row)):
+            row[i] = row[i] + u * a[i] + v * b[i] + w * c[i]
+    elif n == 4:
+        for i in range(len(row)):
+            row[i] = row[i] + u * a[i] + v * b[i] + w * c[i] + x * d[i]
+
+
+@njit(cache=True, nogil=True)
+def score_narrow(
+    ptr, docs, counts, terms, w_ptr, w_plan, w_value, A, B, group, kind, tables, table_of, cursor, left, right, at,
+    scores,
+):  # fmt: skip
+    """Plans of few words over documents left..right: one φ serves every plan that has the word.
+
+    The words' weights are a sparse matrix, a row per word: w_ptr, w_plan, w_value. ``cursor`` says where each word's
+    postings reach ``left``, and is moved on to ``right``. ``tables`` and ``table_of`` are those of evidence_tables.
+    ``scores`` has a row for each plan, the document ``left`` in column ``at``.
+
+    A word that many of the documents have is spread out over them, so that the processor adds several documents at a
+    time; and such words wait until a plan has four of them, or another word comes between: order is kept.
+    """
+    n, plans = right - left, len(scores)
+    phis, spread, taken = np.empty(n), np.empty((8, n)), 0
+    waiting, weights, places = np.zeros(plans, np.int64), np.empty((plans, 4)), np.zeros((plans, 4), np.int64)
+    for i in range(len(terms)):
+        k = cursor[i]
+        end = _first_at(docs, k, min(k + n, ptr[terms[i] + 1]), right)
+        if k == end:
+            continue
+        cursor[i] = end
+        _evidence(docs, counts, k, end, A[i], B, group, kind, tables, table_of[i], phis)
+        is_common = (end - k) * 4 > n
+        if is_common:
+            if taken == len(spread):
+                for q in range(plans):
+                    _add_spread(scores[q, at : at + n], spread, waiting[q], weights[q], places[q])
+                    waiting[q] = 0
+                taken = 0
+            over = spread[taken]
+            over[:] = -0.0  # what leaves an untouched sum as it is
+            for j in range(k, end):
+                over[np.uint32(docs[j] - left)] = phis[j - k]
+        for m in range(w_ptr[i], w_ptr[i + 1]):
+            q, weight = w_plan[m], w_value[m]
+            if is_common and weight > 0.0:
+                weights[q, waiting[q]], places[q, waiting[q]] = weight, taken
+                waiting[q] += 1
+                if waiting[q] == 4:
+                    _add_spread(scores[q, at : at + n], spread, 4, weights[q], places[q])
+                    waiting[q] = 0
+                continue
+            row = scores[q, at : at + n]
+            _add_spread(row, spread, waiting[q], weights[q], places[q])
+            waiting[q] = 0
+            for j in range(k, end):
+                place = np.uint32(docs[j] - left)
+                row[place] = row[place] + weight * phis[j - k] + 0.0  # never -0.0: the document was met
+        taken += is_common
+    for q in range(plans):
+        _add_spread(scores[q, at : at + n], spread, waiting[q], weights[q], places[q])
+
+
+@njit(cache=True, nogil=True)
+def score_wide(
+    ptr, docs, counts, terms, w_ptr, w_plan, w_value, A, B, group, kind, tables, table_of, cursor, left, right, scores
+):
+    """The same for plans over most of the vocabulary; ``scores`` has a row for each document, a column for each plan.
+
+    Most words are rare and in most of the plans: so the processor adds several plans at a time.
     """
     n = scores.shape[1]
-    row, once, phis = np.zeros(n), np.empty(len(B)), np.empty(right - left)
+    row, phis = np.empty(n), np.empty(right - left)
     for i in range(len(terms)):
         k = cursor[i]
         end = _first_at(docs, k, min(k + right - left, ptr[terms[i] + 1]), right)
         if k == end:
             continue
         cursor[i] = end
-        a, u, v = A[i], w_ptr[i], w_ptr[i + 1]
-        if kind != SATURATING and end - k > 2 * len(B):  # as above
-            for length in range(len(B)):
-                once[length] = _phi(kind, 1, a, B[length])
-            for j in range(k, end):
-                g = np.uint32(group[np.uint32(docs[j])])
-                phis[j - k] = once[g] if counts[j] == 1 else _phi(kind, counts[j], a, B[g])
-        else:
-            for j in range(k, end):
-                phis[j - k] = _phi(kind, counts[j], a, B[np.uint32(group[np.uint32(docs[j])])])
-        if (v - u) * 4 < n:  # few queries have the word
+        u, v = w_ptr[i], w_ptr[i + 1]
+        _evidence(docs, counts, k, end, A[i], B, group, kind, tables, table_of[i], phis)
+        if (v - u) * 4 < n:  # few plans have the word
             for j in range(k, end):
                 phi, d = phis[j - k], np.uint32(docs[j] - left)
                 for m in range(u, v):
-                    scores[d, np.uint32(w_query[m])] += phi * w_value[m]
-        else:  # most have it: a dense row lets the processor add several at a time
-            row[:] = 0.0
+                    scores[d, np.uint32(w_plan[m])] += phi * w_value[m]
+        else:
+            row[:] = -0.0
             for m in range(u, v):
-                row[w_query[m]] = w_value[m]
+                row[w_plan[m]] = w_value[m]
             for j in range(k, end):
                 phi, d = phis[j - k], np.uint32(docs[j] - left)
                 for q in range(n):
@@ -166,46 +236,59 @@ def background_scores(ptr, terms, counts, p, A, B, kind, start, stop, scores):
         scores[d] = total
 
 
+@njit(inline="always")
+def _untouched(total):
+    """Whether nothing was ever added to a sum that began as -0.0."""
+    return total == 0.0 and copysign(1.0, total) < 0.0
+
+
 @njit(cache=True, nogil=True)
 def keep_best(
-    scores, left, met, allowed, static, g, share, group, mass, constant, tie, depth, keys, values, filled, floors
+    scores, width, left, allowed, static, g, share, group, mass, constant, tie, depth, keys, values, filled, floors
 ):
-    """Complete the scores of documents left.. and keep the best ``depth`` of each query (a column each).
+    """Complete the scores of ``width`` documents from ``left`` on, and keep the best ``depth`` of each plan (row).
 
     What needs no postings is added here: g · static (general English), mass · share (its weight by document length),
-    the constant. A document counts where its score is not 0, or where ``met`` says so, and where it is ``allowed``;
-    arrays of length 0 say nothing. In ``keys`` a score in single precision and the docid's place (``tie``) make one
-    whole number whose order is the ranking's, as records.rank_order has it: score down, then docid down. ``floors``
-    are the scores that a document must reach. False where a score is not a number.
+    the constant. A document counts where something was added to its sum, and where it is ``allowed``; arrays of length
+    0 say nothing. In ``keys`` a score in single precision and the docid's place (``tie``) make one whole number whose
+    order is the ranking's, as records.rank_order has it: score down, then docid down. ``floors`` are the scores that a
+    document must reach. False where a score is not a number.
     """
-    by_mark, limited, n = len(met) > 0, len(allowed) > 0, scores.shape[1]
-    for i in range(scores.shape[0]):
-        d = left + i
-        if n == 1 and not by_mark and scores[i, 0] == 0.0:  # the commonest case, quickly
-            continue
-        if (limited and not allowed[d]) or (by_mark and met[d] == 0):
-            continue
-        for q in range(n):
-            value = scores[i, q]
-            if value == 0.0 and not by_mark:
+    limited, with_static, with_share = len(allowed) > 0, len(static) > 0, len(share) > 0
+    for q in range(scores.shape[0]):
+        floor, place = floors[q], filled[q]
+        for i in range(width):
+            value = scores[q, i]
+            if _untouched(value) or (limited and not allowed[left + i]):
                 continue
-            if len(static):
-                value += g[q] * static[d]
-            if len(share):
-                value += mass[q] * share[group[d]]
+            if with_static:
+                value += g[q] * static[left + i]
+            if with_share:
+                value += mass[q] * share[np.uint32(group[left + i])]
             value += constant[q]
-            if np.float32(value) < floors[q]:
+            if np.float32(value) < floor:
                 continue
             if value != value:
                 return False
-            place = filled[q]
-            keys[q, place] = (_ordered(np.float32(value)) << 32) | tie[d]
+            keys[q, place] = (_ordered(np.float32(value)) << 32) | tie[left + i]
             values[q, place] = value
-            filled[q] = place + 1
-            if place + 1 == keys.shape[1]:
-                floors[q] = _select(keys[q], values[q], depth)
-                filled[q] = depth
+            place += 1
+            if place == keys.shape[1]:
+                floor = _select(keys[q], values[q], depth)
+                place = depth
+        floors[q], filled[q] = floor, place
     return True
+
+
+@njit(cache=True, nogil=True)
+def touched(scores, out):
+    """Positions of the sums that something was added to; how many there are."""
+    n = 0
+    for i in range(len(scores)):
+        if not _untouched(scores[i]):
+            out[n] = i
+            n += 1
+    return n
 
 
 @njit(inline="always")

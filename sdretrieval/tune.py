@@ -31,8 +31,8 @@ from sdretrieval.errors import InputError, ParameterError
 from sdretrieval.evaluate import Evaluator
 from sdretrieval.files import atomic_writer
 from sdretrieval.progress import bar
-from sdretrieval.ranking.base import Plan, Ranker
-from sdretrieval.ranking.engine import Engine
+from sdretrieval.ranking.base import Ranker
+from sdretrieval.ranking.engine import Engine, Ranked, Result
 from sdretrieval.ranking.parameters import domains, parse_value
 from sdretrieval.ranking.query import Query
 from sdretrieval.records import Qrels, Ranking, Run
@@ -103,12 +103,21 @@ class StagedEngine(Engine):
         super().__init__(snapshot, **options)
         self._first: dict[tuple, tuple[np.ndarray, np.ndarray]] = {}
 
-    def first_documents(self, query: Query, plan: Plan, depth: int) -> tuple[np.ndarray, np.ndarray]:
-        key = (query.qid, plan.weighting, plan.with_constant, plan.model.weights.tobytes(), plan.model.background)
-        found = self._first.get(key)
-        if found is None or (len(found[0]) < depth and len(found[0]) >= self.DEPTH):
-            found = self._first[key] = super().first_documents(query, plan, max(depth, self.DEPTH))
-        return found[0][:depth], found[1][:depth]
+    def first_documents(self, results: Sequence[Result], depth: int) -> list[Ranked]:
+        keys = [_first_key(result) for result in results]
+        missing = {}
+        for key, result in zip(keys, results, strict=True):
+            found = self._first.get(key)
+            if found is None or (len(found[0]) < depth and len(found[0]) >= self.DEPTH):
+                missing[key] = result
+        walked = super().first_documents(list(missing.values()), max(depth, self.DEPTH))
+        self._first.update(zip(missing, walked, strict=True))
+        return [(docs[:depth], scores[:depth]) for docs, scores in map(self._first.__getitem__, keys)]
+
+
+def _first_key(result: Result) -> tuple:
+    plan = result.plan
+    return (result.query.qid, plan.weighting, plan.with_constant, plan.model.weights.tobytes(), plan.model.background)
 
 
 @dataclass

@@ -26,9 +26,11 @@ INDEX_EXAMPLE = """\
 examples:
   sdretrieval spark index --input corpus/ --index collections/news --shards 8 --date-field date
   sdretrieval spark index --master yarn --input /mnt/corpus --index /mnt/collections/news --shards 200
+  sdretrieval spark index --master yarn --input hdfs://head/corpus --index hdfs://head/collections/news --shards 200
 
-The files are read in parallel, a task each; documents are dealt to the shards by their docids. The collection is
-finished when its collection.json is there. A build that was stopped goes on with --resume.
+Files and folders are mounted ones, or addresses of any file system that Spark sees. They are read in parallel, large
+files of JSON lines in pieces; documents are dealt to the shards by their docids. The collection is finished when its
+collection.json is there. A build that was stopped goes on with --resume.
 """
 SEARCH_EXAMPLE = """\
 examples:
@@ -74,7 +76,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    _check_local(args)
     return ACTIONS[args.action][2](args)
+
+
+_MAY_BE_ADDRESSES = ("index", "input", "master", "conf")
+
+
+def _check_local(args: argparse.Namespace) -> None:
+    """Small files are read and written by this process: topics, runs, judgments, tables."""
+    from sdretrieval.integrations.spark.storage import is_address
+
+    for name, value in vars(args).items():
+        if name not in _MAY_BE_ADDRESSES and is_address(value):
+            flag = "--run" if name == "run_file" else "--" + name.replace("_", "-")
+            raise ParameterError(
+                f"{flag} {value}: only --index and --input may be addresses", remedy="Copy the file here, or mount it."
+            )
 
 
 def _add_spark_arguments(parser: argparse.ArgumentParser) -> None:
@@ -104,6 +122,14 @@ def _spark(args: argparse.Namespace) -> Iterator[Any]:
         yield context
 
 
+def _opened_early(args: argparse.Namespace) -> Any:
+    """The collection, so that what is wrong with it is said before Spark starts; None where only Spark reaches it."""
+    from sdretrieval.integrations.spark.shards import open_collection
+    from sdretrieval.integrations.spark.storage import is_address
+
+    return None if is_address(args.index) else open_collection(args.index)
+
+
 # -- index -------------------------------------------------------------------------------------------------------
 
 
@@ -111,6 +137,13 @@ def _configure_index(parser: argparse.ArgumentParser) -> None:
     from sdretrieval.cli import index
 
     index.configure(parser)
+    for action in parser._actions:
+        if action.dest == "threads":
+            action.help, action.default = argparse.SUPPRESS, None
+        elif action.dest == "input":
+            action.help = "files, folders or archives, mounted on all machines, or addresses (hdfs://…, s3a://…)"
+        elif action.dest == "index":
+            action.help = "folder of the collection to make, mounted on all machines, or an address"
     sharding = parser.add_argument_group("shards")
     sharding.add_argument(
         "--shards", type=options.positive, required=True, metavar="N", help="how many indexes to make"
@@ -123,8 +156,14 @@ def _index(args: argparse.Namespace) -> int:
     from sdretrieval.integrations.spark.runners import OnSpark
     from sdretrieval.integrations.spark.search import prepare
     from sdretrieval.integrations.spark.shards import open_collection
+    from sdretrieval.integrations.spark.watching import watching
     from sdretrieval.lucene.analysis import AnalyzerSpec
 
+    if args.threads is not None:
+        raise ParameterError(
+            "--threads is for `sdretrieval index`: here each task is one core's work",
+            remedy="Spark tells how many run at once: --master 'local[4]', spark.executor.cores, spark.cores.max.",
+        )
     if args.dataset:
         raise ParameterError("--dataset is for `sdretrieval index`", remedy="Export it to files, and name these.")
     began = time.perf_counter()
@@ -140,12 +179,12 @@ def _index(args: argparse.Namespace) -> int:
         "store_raw": args.store_raw, "optimize": args.optimize,
     }  # fmt: skip
     analyzer = AnalyzerSpec(language=args.language, stemmer=args.stemmer, stopwords=not args.keep_stopwords)
-    with _spark(args) as context:
+    with _spark(args) as context, watching(context, "building"):
         summary = build_shards(
             context, args.input, args.index, args.shards, analyzer=analyzer, reading=reading, building=building,
             skip_bad=args.skip_bad, overwrite=args.overwrite, resume=args.resume,
         )  # fmt: skip
-        collection = open_collection(args.index)
+        collection = open_collection(args.index, context)
         prepare(collection, OnSpark(collection, context))
     for line in _index_warnings(summary):
         print(f"sdretrieval spark index: {line}", file=sys.stderr)
@@ -185,7 +224,7 @@ def _index_warnings(summary: Any) -> Iterator[str]:
 
 
 def _configure_ranking(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--index", required=True, metavar="DIR", help="a sharded collection, from `spark index`")
+    parser.add_argument("--index", required=True, metavar="DIR", help="a collection of `spark index`, or its address")
     parser.add_argument("--output", required=True, metavar="FILE", help="the run; .gz compresses it")
     parser.add_argument("--tag", help="last column of the run (default: the model's name)")
     parser.add_argument(
@@ -200,7 +239,8 @@ def _configure_ranking(parser: argparse.ArgumentParser) -> None:
     options.add_topic_arguments(parser)
     options.add_model_arguments(parser)
     time_options.add_time_arguments(parser)
-    parser.set_defaults(expansion=None, save_expansion=None)
+    parser.add_argument("--save-expansion", metavar="FILE", help="write the estimated queries, to read, edit or replay")
+    parser.add_argument("--expansion", metavar="FILE", help="rank with these queries instead of estimating them")
 
 
 def _configure_search(parser: argparse.ArgumentParser) -> None:
@@ -219,13 +259,10 @@ def _configure_rerank(parser: argparse.ArgumentParser) -> None:
 
 
 def _search(args: argparse.Namespace) -> int:
-    def work(engine: Any, topics: list, ranker: Any, judged: Any, report: Any, parts: Path) -> Any:
+    def work(engine: Any, topics: list, ranker: Any, **common: Any) -> Any:
         from sdretrieval.integrations.spark.search import search
 
-        return search(
-            engine, topics, ranker, hits=args.hits, judged=judged, prune=args.prune, batch=args.batch,
-            parts=parts, report=report,
-        )  # fmt: skip
+        return search(engine, topics, ranker, hits=args.hits, **common)
 
     return _rank(args, "spark search", work, {"topics": args.topics})
 
@@ -236,13 +273,10 @@ def _rerank(args: argparse.Namespace) -> int:
 
     given = read_run(args.run_file)
 
-    def work(engine: Any, topics: list, ranker: Any, judged: Any, report: Any, parts: Path) -> Any:
+    def work(engine: Any, topics: list, ranker: Any, **common: Any) -> Any:
         from sdretrieval.integrations.spark.search import rerank
 
-        found = rerank(
-            engine, given, topics, ranker, hits=args.hits, missing=args.missing, judged=judged, prune=args.prune,
-            batch=args.batch, parts=parts, report=report,
-        )  # fmt: skip
+        found = rerank(engine, given, topics, ranker, hits=args.hits, missing=args.missing, **common)
         say_unmatched({topic.qid for topic in topics}, given)
         return found
 
@@ -256,6 +290,8 @@ def _rank(args: argparse.Namespace, verb: str, work: Callable, inputs: dict) -> 
     from sdretrieval.integrations.spark.runners import OnSpark
     from sdretrieval.integrations.spark.search import prepare
     from sdretrieval.integrations.spark.shards import open_collection
+    from sdretrieval.integrations.spark.watching import watching
+    from sdretrieval.ranking.expansion import read_expanded_queries
     from sdretrieval.retrieval import Report
 
     if args.leak_check:
@@ -263,7 +299,9 @@ def _rank(args: argparse.Namespace, verb: str, work: Callable, inputs: dict) -> 
     began = time.perf_counter()
     check_outputs(args)
     ranker, topics = time_options.time_from(args, options.ranker_from(args)), options.topics_from(args)
-    collection = open_collection(args.index)
+    collection = _opened_early(args)
+    if args.expansion:
+        read_expanded_queries(args.expansion)  # what is wrong with the file is said before Spark starts
     judged, report = options.judged_from(args, topics), Report()
     if judged is not None and not ranker.uses_feedback:
         print(f"{ranker.name} learns from no documents: the judged ones change nothing", file=sys.stderr)
@@ -271,11 +309,17 @@ def _rank(args: argparse.Namespace, verb: str, work: Callable, inputs: dict) -> 
     if parts is not None and parts.is_dir():
         print(f"{parts}: finished batches of this run, if there are any, are taken up", file=sys.stderr)
     with _spark(args) as context:
+        collection = collection or open_collection(args.index, context)
         runner = OnSpark(collection, context)
-        prepare(collection, runner)
+        with watching(context, "summing"):
+            prepare(collection, runner)
         runner.warm()
         engine = ShardedEngine(collection, runner, threads=args.threads)
-        found = work(engine, topics, ranker, judged, report, parts)
+        with _saved_expansions(args) as on_expansion:
+            found = work(
+                engine, topics, ranker, judged=judged, prune=args.prune, batch=args.batch, parts=parts,
+                plans=_plans(args, collection), on_expansion=on_expansion, report=report,
+            )  # fmt: skip
     time_options.say_time(ranker, report, collection)  # type: ignore[arg-type]
     write(args, verb, found, ranker, collection, report, began, inputs)
     if parts is not None:
@@ -285,11 +329,36 @@ def _rank(args: argparse.Namespace, verb: str, work: Callable, inputs: dict) -> 
     return 0
 
 
+def _plans(args: argparse.Namespace, collection: Any) -> Any:
+    """--expansion, in the words of all shards."""
+    from sdretrieval.integrations.spark.expansions import read_plans
+
+    if not args.expansion:
+        return None
+    dropped: list[str] = []
+    plans = read_plans(args.expansion, collection, getattr(args, "missing", "error"), dropped)
+    if dropped:
+        print(f"{len(dropped)} words of {args.expansion} are in no shard and were dropped", file=sys.stderr)
+    return plans
+
+
+@contextmanager
+def _saved_expansions(args: argparse.Namespace) -> Iterator[Callable[[str], Any] | None]:
+    """--save-expansion: written line by line, in place only when all are done."""
+    from sdretrieval.files import atomic_writer
+
+    if not args.save_expansion:
+        yield None
+        return
+    with atomic_writer(args.save_expansion) as out:
+        yield lambda line: out.write(line + "\n")
+
+
 # -- classify ----------------------------------------------------------------------------------------------------
 
 
 def _configure_classify(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--index", required=True, metavar="DIR", help="a sharded collection, from `spark index`")
+    parser.add_argument("--index", required=True, metavar="DIR", help="a collection of `spark index`, or its address")
     parser.add_argument("--load", required=True, metavar="FILE", help="a classifier from `sdretrieval classify --save`")
     parser.add_argument("--output", required=True, metavar="FILE", help="docid, labels, score; .gz compresses it")
 
@@ -302,10 +371,14 @@ def _classify(args: argparse.Namespace) -> int:
     from sdretrieval.integrations.spark.shards import open_collection
 
     check_writable(args.output)
-    collection = open_collection(args.index)
-    check_classifier(args.load, collection)
+    collection = _opened_early(args)
+    if collection is not None:
+        check_classifier(args.load, collection)
     began, n = time.perf_counter(), 0
     with _spark(args) as context, atomic_writer(args.output) as out:
+        if collection is None:
+            collection = open_collection(args.index, context)
+            check_classifier(args.load, collection)
         runner = OnSpark(collection, context)
         prepare(collection, runner)
         for docid, names, score in labels(runner, args.load):
@@ -345,8 +418,9 @@ def _drift(args: argparse.Namespace) -> int:
 
     bandwidth, resolution = parse_duration(args.bandwidth), parse_duration(args.resolution)
     check_writable(args.output)
-    collection = open_collection(args.index)
+    collection = _opened_early(args)
     with _spark(args) as context:
+        collection = collection or open_collection(args.index, context)
         runner = OnSpark(collection, context)
         prepare(collection, runner)
         if not collection.is_dated:

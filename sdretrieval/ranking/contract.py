@@ -122,7 +122,7 @@ def _run_of_first_pass(ranker: Ranker, snapshot: Snapshot) -> dict[str, np.ndarr
     """All documents of the collection for each query, the first pass's in its order, then the others."""
     engine, run = Engine(snapshot), {}
     for query in _queries(snapshot):
-        docs, scores = engine.score_all(ranker.first(query, snapshot.statistics))
+        ((docs, scores),) = engine.score_all([ranker.first(query, snapshot.statistics)])
         docs, _ = engine.top(docs, scores, snapshot.n_docs)
         run[query.qid] = np.concatenate([docs, np.setdiff1d(np.arange(snapshot.n_docs), docs)])
     return run

@@ -1,13 +1,8 @@
 """Scores plans over a snapshot: whole collections or given candidates, one pass or two, any number of threads.
 
-Two ways to score the whole collection give the same sums up to rounding:
-
-- *alone*: walk the postings of the plan's words, for one query. For plans of few words.
-- *together*: walk the postings once for many queries, so that the logarithm of each is paid once for all of them.
-  For plans over most of the vocabulary (exact rm and sd).
-
-Which one is taken depends on the plan alone, never on threads or on the other queries: results are reproducible to
-the last bit.
+The postings are walked once for many queries (walk.py), so that the logarithm of each is paid once for all of them.
+Whichever queries share a walk, and however many threads walk, a document's sum is of the same numbers in the same
+order: results are reproducible to the last bit.
 """
 
 from __future__ import annotations
@@ -30,18 +25,19 @@ from sdretrieval.ranking.base import Expansion, Plan, Ranker
 from sdretrieval.ranking.feedback import Feedback, Rows
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel, strongest
-from sdretrieval.ranking.walk import NO_COMPLETION, NOTHING, Best, Completion, Walk
-from sdretrieval.ranking.weighting import FLOORED, Weighting
+from sdretrieval.ranking.walk import NO_COMPLETION, Best, Completion, Walk, is_wide
+from sdretrieval.ranking.weighting import Weighting
 from sdretrieval.records import rank_order
 from sdretrieval.snapshot import Snapshot
 from sdretrieval.statistics import Statistics
 
 T = TypeVar("T")
 U = TypeVar("U")
+Ranked = tuple[np.ndarray, np.ndarray]  # documents and their scores
+NOTHING: Ranked = np.zeros(0, dtype=np.int64), np.zeros(0)
 
-DENSE_SHARE = 0.1  # a plan that touches more of the postings than this is scored together with others
-BATCH = 64  # queries that share a walk, where their scores fit in memory
-SCORES_IN_MEMORY = 1 << 25  # scores held at once: 256 MB
+BATCH = 64  # queries that share a walk
+SCORES_IN_MEMORY = 1 << 25  # numbers held at once where all scores are wanted: 256 MB
 SWITCH_SECONDS = 0.0005
 
 
@@ -92,11 +88,6 @@ class Engine:
         other._forget()
         return other
 
-    def _met(self, marks: np.ndarray) -> np.ndarray:
-        """Numbers of the documents that a plan met and that may be ranked."""
-        docs = np.flatnonzero(marks != 0)  # a comparison first: NumPy finds bits faster than numbers
-        return docs if self.allowed is None else docs[self.allowed[docs]]
-
     # -- the two passes ------------------------------------------------------------------------------------------
     def rank(
         self,
@@ -121,16 +112,12 @@ class Engine:
         known = judged or {}
 
         def prepare(batch: Sequence[Query]) -> list[Result]:
-            given = (None if candidates is None else candidates[query.qid] for query in batch)
-            return [
-                self._prepare(ranker, query, documents, known.get(query.qid), prune)
-                for query, documents in zip(batch, given, strict=True)
-            ]
+            return self._prepare(ranker, batch, candidates, known, prune)
 
         def finish(results: list[Result]) -> list[Result]:
             return self._finish(results, hits, candidates, adjust)
 
-        size = min(BATCH, SCORES_IN_MEMORY // max(self.snapshot.n_docs, 1))
+        size = BATCH if adjust is None else min(BATCH, SCORES_IN_MEMORY // max(3 * self.snapshot.n_docs, 1))
         if self.threads > 1:  # several batches, for one to be scored while the next is prepared
             size = min(size, -(-len(queries) // 4))
         yield from self._in_turn(prepare, finish, _batches(queries, max(1, size)))
@@ -158,111 +145,127 @@ class Engine:
     def _prepare(
         self,
         ranker: Ranker,
-        query: Query,
-        candidates: np.ndarray | None,
-        judgments: Judgments | None,
+        queries: Sequence[Query],
+        candidates: Mapping[str, np.ndarray] | None,
+        judged: Mapping[str, Judgments],
         prune: int | None,
-    ) -> Result:
-        """First pass, feedback, second plan; the result has no documents yet."""
-        plan = ranker.first(query, self.statistics)
-        result = Result(query, np.zeros(0, dtype=np.int64), np.zeros(0), plan)
-        if ranker.uses_feedback and not query.is_empty:
-            feedback = self.feedback(ranker, query, plan, candidates, judgments)
+    ) -> list[Result]:
+        """First pass, feedback, second plan; the results have no documents yet."""
+        results = [
+            Result(query, np.zeros(0, dtype=np.int64), np.zeros(0), ranker.first(query, self.statistics))
+            for query in queries
+        ]
+        learning = [result for result in results if ranker.uses_feedback and not result.query.is_empty]
+        for result, feedback in zip(learning, self._feedback(ranker, learning, candidates, judged), strict=True):
             if len(feedback):
                 result.feedback = feedback
-                result.expansion = ranker.expand(query, feedback, self.statistics)
+                result.expansion = ranker.expand(result.query, feedback, self.statistics)
                 result.plan = result.expansion.plan
         if prune is not None:
-            result.plan, result.notes["pruned"] = pruned(result.plan, prune)
-        return result
+            for result in results:
+                result.plan, result.notes["pruned"] = pruned(result.plan, prune)
+        return results
 
-    def feedback(
+    def _feedback(
         self,
         ranker: Ranker,
-        query: Query,
-        plan: Plan,
-        candidates: np.ndarray | None = None,
-        judgments: Judgments | None = None,
-    ) -> Feedback:
+        results: Sequence[Result],
+        candidates: Mapping[str, np.ndarray] | None,
+        judged: Mapping[str, Judgments],
+    ) -> Iterator[Feedback]:
         """Judged relevant documents where there are any; else the first of the candidates or of the first pass."""
-        nonrelevant = None
-        if judgments is not None and len(judgments.nonrelevant):
-            nonrelevant = Rows.of(self.snapshot, judgments.nonrelevant)
-        if judgments is not None and len(judgments.relevant):
-            docs, is_judged = judgments.relevant, True
-            scores = self.score_docs(plan, docs)
-        else:
-            is_judged = False
-            refused = judgments.nonrelevant if judgments is not None else np.zeros(0, dtype=np.int64)
-            depth = ranker.feedback_depth + len(refused)
-            if candidates is not None:
-                docs = candidates[:depth]
-                scores = self.score_docs(plan, docs)
+        nothing = Judgments(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+        known = [judged.get(result.query.qid, nothing) for result in results]
+        searching = [r for r, j in zip(results, known, strict=True) if candidates is None and len(j.relevant) == 0]
+        refused = max((len(j.nonrelevant) for j in known), default=0)
+        found = iter(self.first_documents(searching, ranker.feedback_depth + refused))
+        for result, j in zip(results, known, strict=True):
+            nonrelevant = Rows.of(self.snapshot, j.nonrelevant) if len(j.nonrelevant) else None
+            if len(j.relevant):
+                docs, scores = j.relevant, self.score_docs(result.plan, j.relevant)
             else:
-                docs, scores = self.first_documents(query, plan, depth)
-            keep = ~np.isin(docs, refused)
-            docs, scores = docs[keep][: ranker.feedback_depth], scores[keep][: ranker.feedback_depth]
-        return Feedback(docs, scores, Rows.of(self.snapshot, docs), is_judged, nonrelevant)
+                if candidates is None:
+                    docs, scores = next(found)
+                else:
+                    docs = candidates[result.query.qid][: ranker.feedback_depth + len(j.nonrelevant)]
+                    scores = self.score_docs(result.plan, docs)
+                if nonrelevant is not None:
+                    keep = ~np.isin(docs, j.nonrelevant)
+                    docs, scores = docs[keep], scores[keep]
+                docs, scores = docs[: ranker.feedback_depth], scores[: ranker.feedback_depth]
+            yield Feedback(docs, scores, Rows.of(self.snapshot, docs), len(j.relevant) > 0, nonrelevant)
 
-    def first_documents(self, query: Query, plan: Plan, depth: int) -> tuple[np.ndarray, np.ndarray]:
+    def first_documents(self, results: Sequence[Result], depth: int) -> list[Ranked]:
         """The best documents of the first pass, and their scores."""
-        return self.best(plan, depth)
+        return self.best([result.plan for result in results], depth)
 
     def _finish(self, results: list[Result], hits: int, candidates, adjust) -> list[Result]:
-        dense = [] if candidates is not None else [r.plan for r in results if self._is_dense(r.plan)]
-        if adjust is None:
-            found = self._best_together(dense, hits)
-        else:  # scores that change afterwards are wanted for all documents
-            scored = self._score_together(dense)
+        plans = [result.plan for result in results]
+        if candidates is None and adjust is None:
+            for result, found in zip(results, self.best(plans, hits), strict=True):
+                result.docs, result.scores = found
+            return results
+        # Scores that change afterwards are wanted for all documents.
+        scored = [None] * len(plans) if candidates is not None else self.score_all(plans)
 
-        def complete(result: Result) -> Result:
-            plan = result.plan
-            if candidates is not None:
-                docs = candidates[result.query.qid]
-                scores = self.score_docs(plan, docs)
-                if adjust is not None:
-                    scores = adjust(result, docs, scores)
-                result.docs, result.scores = self.top(docs, scores, hits)
-            elif adjust is None:
-                result.docs, result.scores = found.get(id(plan)) or self.best(plan, hits)
-            else:
-                docs, scores = scored.get(id(plan)) or self.score_all(plan)
-                result.docs, result.scores = self.top_of_all(docs, adjust(result, docs, scores), hits)
+        def complete(item: tuple[Result, Ranked | None]) -> Result:
+            result, found = item
+            docs = candidates[result.query.qid] if found is None else found[0]
+            scores = self.score_docs(result.plan, docs) if found is None else found[1]
+            if adjust is not None:
+                scores = adjust(result, docs, scores)
+            top = self.top if found is None else self.top_of_all
+            result.docs, result.scores = top(docs, scores, hits)
             return result
 
-        return self._each(complete, results)
+        return self._each(complete, list(zip(results, scored, strict=True)))
 
     # -- scoring -------------------------------------------------------------------------------------------------
-    def score_all(self, plan: Plan) -> tuple[np.ndarray, np.ndarray]:
-        """Documents that have at least one of the plan's words, and their scores."""
-        scores, met = self._accumulate(plan)
-        docs = self._met(met if len(met) else scores)
-        return docs, self._complete(plan, docs, scores[docs])
+    def best(self, plans: Sequence[Plan], depth: int) -> list[Ranked]:
+        """The best documents of each plan in rank order, and their scores: of those that have any of its words."""
+        found: list[Ranked] = [NOTHING] * len(plans)
+        for numbers in self._walked_together(plans):
+            group = [plans[i] for i in numbers]
+            completion, walk = self._completion(group), self._walk(group)
 
-    def best(self, plan: Plan, depth: int) -> tuple[np.ndarray, np.ndarray]:
-        """The best of them in rank order: the same as score_all and top, in one go over the scores."""
-        scores, met = self._accumulate(plan)
-        best = Best(self.snapshot, 1, depth, self._completion([plan]), self.allowed)
-        best.add(0, scores[:, np.newaxis], met)
-        return best.ranked(0)
+            def best_of(span: tuple[int, int], completion=completion, walk=walk) -> Best:
+                best = Best(self.snapshot, walk.n, depth, completion, self.allowed)
+                for left, width, scores in walk.blocks(*span):
+                    best.add(left, width, scores)
+                return best
 
-    def _accumulate(self, plan: Plan) -> tuple[np.ndarray, np.ndarray]:
-        """Σ_w s_w φ for every document, and which documents were met where the sum does not tell (else nothing)."""
-        s = self.snapshot
-        model, weighting, scores, met = plan.model, plan.weighting, np.zeros(s.n_docs), NOTHING
-        A = weighting.term_factors(self.statistics, model.terms)
-        B, group = self._doc_factors(weighting), self._length_groups[1]
-        kernels.score_by_terms(
-            s.term_ptr, s.term_docs, s.term_counts, model.terms, model.weights, A, B, group, weighting.kind, scores
-        )
-        if self._needs_marks(plan):
-            met = np.zeros(s.n_docs, dtype=np.uint8)
-            kernels.mark_documents(s.term_ptr, s.term_docs, model.terms, met)
-        return scores, met
+            first, *others = self._each(best_of, self._spans())
+            for row, number in enumerate(numbers):
+                found[number] = first.ranked(row, others)
+        return found
 
-    def _needs_marks(self, plan: Plan) -> bool:
-        """Whether a document that was met may score 0, so that its score does not tell."""
-        return plan.weighting.kind == FLOORED or bool((plan.model.weights < 0).any())
+    def score_all(self, plans: Sequence[Plan]) -> list[Ranked]:
+        """Documents that have at least one of a plan's words, ascending, and their scores."""
+        found: list[Ranked] = [NOTHING] * len(plans)
+        for numbers in self._walked_together(plans):
+            group = [plans[i] for i in numbers]
+            walk, scores = self._walk(group), np.empty((len(group), self.snapshot.n_docs))
+
+            def fill(span: tuple[int, int], walk=walk, scores=scores) -> None:
+                for _ in walk.blocks(*span, scores):
+                    pass
+
+            self._each(fill, self._spans())
+            for row, number in enumerate(numbers):
+                docs = np.empty(self.snapshot.n_docs, dtype=np.int64)
+                docs = docs[: kernels.touched(scores[row], docs)]
+                if self.allowed is not None:
+                    docs = docs[self.allowed[docs]]
+                found[number] = docs, self._complete(plans[number], docs, scores[row][docs])
+        return found
+
+    def _walked_together(self, plans: Sequence[Plan]) -> Iterator[Sequence[int]]:
+        """Numbers of plans that share a walk: of one weighting, all narrow or all wide, not too many."""
+        groups: dict[tuple[Weighting, bool], list[int]] = {}
+        for number, plan in enumerate(plans):
+            groups.setdefault((plan.weighting, is_wide(plan.model)), []).append(number)
+        for numbers in groups.values():
+            yield from _batches(numbers, BATCH)
 
     def score_docs(self, plan: Plan, docs: np.ndarray) -> np.ndarray:
         """Scores of given documents."""
@@ -288,12 +291,6 @@ class Engine:
             return 0.0
         return plan.model.mass * weighting.log_background_share(self._lengths[docs])
 
-    def _is_dense(self, plan: Plan) -> bool:
-        if plan.weighting.kind == FLOORED:  # together, a document is known to be met by its score: not 0 by flooring
-            return False
-        df = self.snapshot.df[plan.model.terms].sum()
-        return bool(df > DENSE_SHARE * self.snapshot.n_postings) and len(plan.model) > 16
-
     def _completion(self, plans: list[Plan]) -> Completion:
         """What plans of one weighting add to their sums: see _complete."""
         weighting, nothing = plans[0].weighting, np.zeros(0)
@@ -313,40 +310,6 @@ class Engine:
         weighting = plans[0].weighting
         factors, group = self._doc_factors(weighting), self._length_groups[1]
         return Walk(self.snapshot, self.statistics, weighting, [plan.model for plan in plans], factors, group)
-
-    def _best_together(self, plans: list[Plan], depth: int) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-        """The best documents of several plans in one walk over the postings, per weighting."""
-        found = {}
-        for group in _by_weighting(plans):
-            completion, walk = self._completion(group), self._walk(group)
-
-            def best_of(span: tuple[int, int], group=group, completion=completion, walk=walk) -> Best:
-                best = Best(self.snapshot, len(group), depth, completion, self.allowed)
-                for left, scores in walk.blocks(*span):
-                    best.add(left, scores)
-                return best
-
-            first, *others = self._each(best_of, self._spans())
-            for column, plan in enumerate(group):
-                found[id(plan)] = first.ranked(column, others)
-        return found
-
-    def _score_together(self, plans: list[Plan]) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-        """Several plans in one walk over the postings, per weighting: all documents that were met."""
-        scored = {}
-        for group in _by_weighting(plans):
-            walk, scores = self._walk(group), np.zeros((self.snapshot.n_docs, len(group)))
-
-            def fill(span: tuple[int, int], walk=walk, scores=scores) -> None:
-                for _ in walk.blocks(*span, scores):
-                    pass
-
-            self._each(fill, self._spans())
-            for column, plan in enumerate(group):
-                of_plan = np.ascontiguousarray(scores[:, column])
-                docs = self._met(of_plan)
-                scored[id(plan)] = docs, self._complete(plan, docs, of_plan[docs])
-        return scored
 
     def _compute_doc_factors(self, weighting: Weighting) -> np.ndarray:
         """B_D for each length that documents have; whose length is which is in ``_length_groups``."""
@@ -374,9 +337,8 @@ class Engine:
 
     def top_of_all(self, docs: np.ndarray, scores: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
         """The same for many documents in ascending order, without holding other threads up."""
-        met = np.ones(len(docs), dtype=np.uint8)
         best = Best(self.snapshot, 1, depth, NO_COMPLETION, ties=self.snapshot.docid_rank[docs])
-        best.add(0, np.ascontiguousarray(scores)[:, np.newaxis], met)
+        best.add(0, len(docs), (scores + 0.0)[np.newaxis])  # a score of -0.0 is a score
         return best.ranked(0)
 
     # -- threads -------------------------------------------------------------------------------------------------
@@ -402,13 +364,6 @@ def _quick_hand_over() -> Iterator[None]:
         yield
     finally:
         sys.setswitchinterval(before)
-
-
-def _by_weighting(plans: list[Plan]) -> list[list[Plan]]:
-    groups: dict[Weighting, list[Plan]] = {}
-    for plan in plans:
-        groups.setdefault(plan.weighting, []).append(plan)
-    return list(groups.values())
 
 
 def pruned(plan: Plan, n: int) -> tuple[Plan, float]:

@@ -138,6 +138,13 @@ class ExpandedQuery:
             "feedback": [{"docid": docid, "weight": weight} for docid, weight in self.feedback],
         }
 
+    def to_line(self) -> str:
+        """As the file has it."""
+        try:
+            return json.dumps(self.to_json(), ensure_ascii=False, allow_nan=False)
+        except ValueError:
+            raise ParameterError(f"topic {self.qid!r}: a weight is not a finite number") from None
+
     @classmethod
     def from_json(cls, data: Any) -> ExpandedQuery:
         """Strict: raises :class:`ParameterError` naming what is wrong, a misspelt key included."""
@@ -240,12 +247,7 @@ class ExpansionWriter(AbstractContextManager):
     def __call__(self, result: Result) -> None:
         if self._stream is None:
             raise ParameterError("an ExpansionWriter is to be used in a with statement")
-        record = ExpandedQuery.of(result, self.snapshot, self.model).to_json()
-        try:
-            line = json.dumps(record, ensure_ascii=False, allow_nan=False)
-        except ValueError:
-            raise ParameterError(f"topic {result.query.qid!r}: a weight is not a finite number") from None
-        self._stream.write(line + "\n")
+        self._stream.write(ExpandedQuery.of(result, self.snapshot, self.model).to_line() + "\n")
         self.count += 1
 
     def __exit__(self, *error: Any) -> bool | None:

@@ -334,7 +334,7 @@ def _first_pass(
     plan = ranker.first(result.query, engine.statistics)
     if candidates is not None:
         return candidates, engine.score_docs(plan, candidates)
-    docs, scores = engine.score_all(plan)
+    ((docs, scores),) = engine.score_all([plan])
     return engine.top(docs, scores, len(docs))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -15,14 +16,17 @@ from sdretrieval.ranking.weighting import Weighting
 from sdretrieval.snapshot import Snapshot
 from sdretrieval.statistics import Statistics
 
-BLOCK = 8192  # documents whose scores stay in the processor's cache
-NOTHING = np.zeros(0, dtype=np.uint8)  # for the compiled loops: no marks, no limit
-NO_LIMIT = np.zeros(0, dtype=np.bool_)
+NARROW_SUMS = 1 << 19  # sums of a block of documents and all plans: what the processor keeps near
+POSTINGS = 64  # that a word should have in a block, on average, to be worth looking up
+WIDE_BLOCK = 8192  # documents, where the plans are wide
+TABLES = 1 << 22  # numbers in tables of logarithms: 32 MB
+WIDE = 1000  # words, from which on plans are wide: see kernels.score_wide
+NO_LIMIT = np.zeros(0, dtype=np.bool_)  # for the compiled loops
 
 
 @dataclass(frozen=True, eq=False)
 class Completion:
-    """What needs no postings, for some plans of one weighting (columns): see kernels.keep_best."""
+    """What needs no postings, for some plans of one weighting: see kernels.keep_best."""
 
     static: np.ndarray
     g: np.ndarray
@@ -58,21 +62,21 @@ class Best:
         self.filled = np.zeros(plans, dtype=np.int64)
         self.floors = np.full(plans, -np.inf, dtype=np.float32)
 
-    def add(self, left: int, scores: np.ndarray, met: np.ndarray = NOTHING) -> None:
-        """Scores of the documents from ``left`` on, a column for each plan."""
+    def add(self, left: int, width: int, scores: np.ndarray) -> None:
+        """Sums of ``width`` documents from ``left`` on, a row for each plan."""
         if self.depth == 0:
             return
         c = self.completion
         numbers = kernels.keep_best(
-            scores, left, met, self.allowed, c.static, c.g, c.share, c.group, c.mass, c.constant,
+            scores, width, left, self.allowed, c.static, c.g, c.share, c.group, c.mass, c.constant,
             self.ties, self.depth, self.keys, self.values, self.filled, self.floors,
         )  # fmt: skip
         if not numbers:
             raise ParameterError("a score is not a number (NaN)", remedy="Check the model's parameters and weights.")
 
-    def ranked(self, column: int, others: Sequence[Best] = ()) -> tuple[np.ndarray, np.ndarray]:
+    def ranked(self, row: int, others: Sequence[Best] = ()) -> tuple[np.ndarray, np.ndarray]:
         """Documents and scores of a plan in rank order, together with what others found elsewhere."""
-        parts = [(part.keys[column, : part.filled[column]], part.values[column]) for part in (self, *others)]
+        parts = [(part.keys[row, : part.filled[row]], part.values[row]) for part in (self, *others)]
         keys = np.concatenate([keys for keys, _ in parts]) if others else parts[0][0]
         values = np.concatenate([values[: len(keys)] for keys, values in parts]) if others else parts[0][1]
         order = np.argsort(keys)[: -self.depth - 1 : -1]
@@ -99,21 +103,47 @@ class Walk:
         self.terms = np.flatnonzero(np.diff(weights.indptr))
         self.weights = weights[self.terms]
         self.A = weighting.term_factors(statistics, self.terms)
+        self.tables = kernels.evidence_tables(snapshot.term_ptr, self.terms, self.A, B, weighting.kind, TABLES)
+        self.is_wide = is_wide(models[0])
 
-    def blocks(self, start: int, stop: int, whole: np.ndarray | None = None) -> Iterator[tuple[int, np.ndarray]]:
-        """Σ_w s_w φ for documents (rows) and plans (columns), a block of documents at a time: its first, its sums.
+    def blocks(self, start: int, stop: int, whole: np.ndarray | None = None) -> Iterator[tuple[int, int, np.ndarray]]:
+        """Σ_w s_w φ, a row for each plan, a block of documents at a time: its first, how many, the sums.
 
-        The sums are lent until the next block is asked for; or they are written where they belong in ``whole``.
+        The sums are lent until the next block is asked for; or they are written to their columns of ``whole``.
         """
-        s, w = self.snapshot, self.weights
+        s, size = self.snapshot, self._block_size()
         cursor = kernels.first_postings(s.term_ptr, s.term_docs, self.terms, start)
-        lent = np.empty((min(BLOCK, stop - start), self.n)) if whole is None else NOTHING
-        for left in range(start, stop, BLOCK):
-            right = min(left + BLOCK, stop)
-            scores = lent[: right - left] if whole is None else whole[left:right]
-            scores[:] = 0.0
-            kernels.score_block(
-                s.term_ptr, s.term_docs, s.term_counts, self.terms, w.indptr, w.indices, w.data, self.A, self.B,
-                self.group, self.weighting.kind, cursor, left, right, scores,
-            )  # fmt: skip
-            yield left, scores
+        lent = np.empty((self.n, min(size, max(stop - start, 0)))) if whole is None else whole
+        for left in range(start, stop, size):
+            right = min(left + size, stop)
+            at = 0 if whole is None else left
+            self._score(left, right, cursor, lent, at)
+            yield left, right - left, lent
+
+    def _score(self, left: int, right: int, cursor: np.ndarray, scores: np.ndarray, at: int) -> None:
+        s, w = self.snapshot, self.weights
+        given = (
+            s.term_ptr, s.term_docs, s.term_counts, self.terms, w.indptr, w.indices, w.data, self.A, self.B, self.group,
+            self.weighting.kind, *self.tables, cursor, left, right,
+        )  # fmt: skip
+        block = scores[:, at : at + right - left]
+        score: Any = kernels.score_wide if self.is_wide else kernels.score_narrow
+        if self.is_wide:
+            rows = np.full((right - left, self.n), -0.0)
+            score(*given, rows)
+            block[:] = rows.T
+        else:
+            block[:] = -0.0
+            score(*given, at, scores)
+
+    def _block_size(self) -> int:
+        """So many documents that their sums stay near the processor; more where the words are rare."""
+        if self.is_wide:
+            return WIDE_BLOCK
+        postings = int(self.snapshot.df[self.terms].sum())
+        for_rare = POSTINGS * len(self.terms) * self.snapshot.n_docs // max(postings, 1)
+        return min(max(NARROW_SUMS // self.n, for_rare, 1), max(self.snapshot.n_docs, 1))
+
+
+def is_wide(model: TermModel) -> bool:
+    return len(model) > WIDE

@@ -115,7 +115,7 @@ def test_rm3_is_anserinis_term_by_term(cacm, first_stage, fb_docs, fb_terms, ori
             known = {term: weight for term, weight in theirs.items() if snapshot.term_id(term) >= 0}
             assert set(theirs) - set(known) == set(query.unknown), topic.qid
             assert ours == pytest.approx(known, rel=1e-5), topic.qid
-            docs, scores = engine.score_all(plan)
+            ((docs, scores),) = engine.score_all([plan])
             by_docid = dict(zip(snapshot.docids.take(docs), scores.tolist(), strict=True))
             best = {hit.docid: hit.score for hit in anserini.search(topic.text, 10)}  # rounded to four digits
             assert best == pytest.approx({docid: by_docid[docid] for docid in best}, abs=7e-5), topic.qid
@@ -183,7 +183,7 @@ def test_plans_give_lucenes_scores(small_index, name):
     theirs = scored_by_lucene(small_index, similarity, settings.values(), QUERIES)
     for text, expected in zip(QUERIES, theirs, strict=True):
         query = Query.from_words(snapshot, text.split())
-        docs, scores = engine.score_all(model.first(query, snapshot.statistics))
+        ((docs, scores),) = engine.score_all([model.first(query, snapshot.statistics)])
         ours = dict(zip(snapshot.docids.take(docs), scores.tolist(), strict=True))
         assert expected, text
         # Lucene computes in single precision; a Dirichlet score near its floor is a difference of two others.
@@ -199,7 +199,7 @@ def test_search_runs_lucene_itself_with_the_same_result(small_index, name):
     run = search(small_index, [Topic(str(i), text) for i, text in enumerate(QUERIES)], model, hits=10_000)
     for i, text in enumerate(QUERIES):
         query = Query.from_words(snapshot, text.split())
-        docs, scores = engine.score_all(model.first(query, snapshot.statistics))
+        ((docs, scores),) = engine.score_all([model.first(query, snapshot.statistics)])
         ours = dict(zip(snapshot.docids.take(docs), scores.tolist(), strict=True))
         # Four decimals, and one millionth less for each tie that is broken.
         assert dict(run[str(i)]) == pytest.approx(ours, abs=0.00005 + 1e-6 * len(ours)), text

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, assume, given, reject, settings
 from hypothesis import strategies as st
 from strategies import SETTINGS, corpora, judgments, queries, settings_of, snapshot_of
 
-from sdretrieval.ranking import engine as engine_module
+from sdretrieval.ranking import walk as walk_module
 from sdretrieval.ranking.base import make_ranker, rankers
 from sdretrieval.ranking.engine import Engine, Judgments, Result
 from sdretrieval.ranking.parameters import domains
@@ -290,39 +290,31 @@ def test_threads_and_company_do_not_matter(model: str, data: st.DataObject):
 @pytest.mark.parametrize("model", ["bm25", "ql", "rm", "rm3", "sd", "sd3", "tfidf"])
 @examples(15)
 @given(data=st.data())
-def test_alone_and_together_agree(model: str, data: st.DataObject):
+def test_narrow_and_wide_walks_agree(model: str, data: st.DataObject):
+    """Bit by bit, so that it does not matter which is taken."""
     corpus = data.draw(corpora())
     words, values = data.draw(queries(corpus)), data.draw(settings_of(model))
-    ask_oracle(corpus, model, values, words)  # rejects feedback that hangs on rounding
-    snapshot = snapshot_of(corpus)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Engine, "_is_dense", lambda self, plan: True)
-        together = one(snapshot, model, values, words, threads=2)
-        patch.setattr(Engine, "_is_dense", lambda self, plan: False)
-        alone = one(snapshot, model, values, words)
-    assert set(together.docs.tolist()) == set(alone.docs.tolist())
-    scores = np.zeros(corpus.n_docs)
-    scores[alone.docs] = alone.scores
-    assert_scores(together.scores, scores[together.docs], 1e-12)
+    snapshot, found = snapshot_of(corpus), []
+    for threshold in (10**9, 0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(walk_module, "WIDE", threshold)
+            found.append(one(snapshot, model, values, words, threads=2))
+    narrow, wide = found
+    assert narrow.docs.tolist() == wide.docs.tolist()
+    assert np.array_equal(narrow.scores, wide.scores)
 
 
-def test_dense_share_decides_between_the_two_ways(monkeypatch: pytest.MonkeyPatch):
-    """The constant is what chooses: 20 words, all of them in the plan."""
+@pytest.mark.parametrize("sums", [1, 7, 1 << 16])
+def test_the_size_of_blocks_does_not_matter(sums: int, monkeypatch: pytest.MonkeyPatch):
     rng = np.random.default_rng(3)
-    snapshot = Snapshot.from_counts(rng.integers(1, 4, (6, 20)), [f"w{i:02d}" for i in range(20)])
-    taken = []
-    real = Engine._best_together
-    monkeypatch.setattr(
-        Engine, "_best_together", lambda self, plans, depth: taken.append(len(plans)) or real(self, plans, depth)
-    )
-    monkeypatch.setattr(engine_module, "DENSE_SHARE", 2.0)
-    sparse = one(snapshot, "sd", {}, ["w03"])
-    assert taken == [0]
-    monkeypatch.setattr(engine_module, "DENSE_SHARE", 0.0)
-    dense = one(snapshot, "sd", {}, ["w03"])
-    assert taken == [0, 1]
-    assert dense.docs.tolist() == sparse.docs.tolist()
-    np.testing.assert_allclose(dense.scores, sparse.scores, rtol=1e-12)
+    snapshot = Snapshot.from_counts(rng.poisson(0.4, (60, 20)), [f"w{i:02d}" for i in range(20)])
+    expected = [one(snapshot, model, {}, ["w03", "w07"]) for model in ("sd", "rm3", "bm25")]
+    monkeypatch.setattr(walk_module, "NARROW_SUMS", sums)
+    monkeypatch.setattr(walk_module, "POSTINGS", 0)
+    for wanted, model in zip(expected, ("sd", "rm3", "bm25"), strict=True):
+        found = one(snapshot, model, {}, ["w03", "w07"])
+        assert found.docs.tolist() == wanted.docs.tolist()
+        assert np.array_equal(found.scores, wanted.scores)
 
 
 @pytest.mark.parametrize("model", SETTINGS)

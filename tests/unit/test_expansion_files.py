@@ -80,7 +80,6 @@ def test_the_exact_models_are_replayed_with_their_background(tmp_path, snapshot,
     saved(tmp_path / "q.jsonl", snapshot, model)
     plans = read_expansions(tmp_path / "q.jsonl", snapshot)
     assert plans["1"].model.background != 0
-    assert Engine(snapshot)._is_dense(plans["1"])
 
 
 def test_a_pruned_run_is_replayed_without_pruning_again(tmp_path, snapshot):

@@ -72,48 +72,86 @@ def test_transpose_of_nothing():
     assert out_ptr.tolist() == [0, 0, 0]
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-@pytest.mark.parametrize("groups", [2, N_DOCS], ids=["table", "no-table"])
-def test_score_by_terms(matrix: csr_matrix, factors, kind: int, groups: int):
+def walked(matrix: csr_matrix, factors, kind: int, size: int, weights, groups: int, wide: bool) -> np.ndarray:
+    """Sums by document and plan, in spans of documents one after the other and blocks of the given size."""
     A, by_group = factors[0], b_of(kind, factors[1])[:groups]
     group = np.arange(N_DOCS, dtype=np.int32) % groups
-    B = by_group[group]
-    terms, weights = np.array([3, 9, 20, 41]), np.array([0.5, 2.0, -1.0, 0.25])
-    scores, touched = np.zeros(N_DOCS), np.zeros(N_DOCS, np.uint8)
-    ptr, docs, counts = parts(matrix.T.tocsr())
-    kernels.score_by_terms(ptr, docs, counts, terms, weights, A[terms], by_group, group, kind, scores)
-    kernels.mark_documents(ptr, docs, terms, touched)
-    dense = np.zeros(N_TERMS)
-    dense[terms] = weights
-    np.testing.assert_allclose(scores, phi(kind, matrix.toarray(), A, B) @ dense, atol=1e-14)
-    assert touched.tolist() == (matrix.toarray()[:, terms] > 0).any(axis=1).astype(int).tolist()
-
-
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-@pytest.mark.parametrize("size", [1, 7, 8192])
-@pytest.mark.parametrize("share", [0.05, 0.9], ids=["few-queries-a-word", "most"])
-@pytest.mark.parametrize("groups", [2, N_DOCS], ids=["table", "no-table"])
-def test_first_postings_and_score_block(matrix: csr_matrix, factors, kind: int, size: int, share: float, groups: int):
-    """Any block size, spans of documents one after the other, words that few or that most queries have."""
-    A, by_group = factors[0], b_of(kind, factors[1])[:groups]
-    group = np.arange(N_DOCS, dtype=np.int32) % groups
-    B = by_group[group]
-    random = np.random.default_rng(7)
-    weights = random_array((N_TERMS, 9), density=share, rng=random, format="csr")
     terms = np.flatnonzero(np.diff(weights.indptr))
     given = weights[terms]
     ptr, docs, counts = parts(matrix.T.tocsr())
-    scores = np.zeros((N_DOCS, 9))
+    tables = kernels.evidence_tables(ptr, terms, A[terms], by_group, kind, 5 * groups)
+    scores = np.full((weights.shape[1], N_DOCS), -0.0)
     for start, stop in ((0, 13), (13, 13), (13, N_DOCS)):
         cursor = kernels.first_postings(ptr, docs, terms, start)
         assert cursor.tolist() == [ptr[t] + np.searchsorted(docs[ptr[t] : ptr[t + 1]], start) for t in terms]
         for left in range(start, stop, size):
             right = min(left + size, stop)
-            kernels.score_block(
+            args = (
                 ptr, docs, counts, terms, given.indptr, given.indices, given.data, A[terms], by_group, group, kind,
-                cursor, left, right, scores[left:right],
+                *tables, cursor, left, right,
             )  # fmt: skip
-    np.testing.assert_allclose(scores, phi(kind, matrix.toarray(), A, B) @ weights.toarray(), atol=1e-13)
+            if wide:
+                block = np.full((right - left, len(scores)), -0.0)
+                kernels.score_wide(*args, block)
+                scores[:, left:right] = block.T
+            else:
+                kernels.score_narrow(*args, left, scores)
+    return scores.T
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("size", [1, 7, 8192])
+@pytest.mark.parametrize("share", [0.05, 0.9], ids=["few-plans-a-word", "most"])
+@pytest.mark.parametrize("groups", [2, N_DOCS], ids=["table", "no-table"])
+def test_score_narrow_and_wide(matrix: csr_matrix, factors, kind: int, size: int, share: float, groups: int):
+    """Any block size, words that few or that most plans have, weights of both signs: the equation; the same bits."""
+    B = b_of(kind, factors[1])[:groups][np.arange(N_DOCS) % groups]
+    random = np.random.default_rng(7)
+    weights = random_array((N_TERMS, 9), density=share, rng=random, format="csr")
+    weights.data -= 0.3
+    narrow = walked(matrix, factors, kind, size, weights, groups, wide=False)
+    wide = walked(matrix, factors, kind, size, weights, groups, wide=True)
+    np.testing.assert_allclose(narrow, phi(kind, matrix.toarray(), factors[0], B) @ weights.toarray(), atol=1e-13)
+    assert np.array_equal(narrow, wide)
+    met = (matrix.toarray() > 0).astype(int) @ (weights.toarray() != 0).astype(int) > 0
+    assert np.array_equal(~((narrow == 0) & np.signbit(narrow)), met)
+    out = np.empty(N_DOCS, np.int64)
+    for q in range(9):
+        n = kernels.touched(np.ascontiguousarray(narrow[:, q]), out)
+        assert out[:n].tolist() == np.flatnonzero(met[:, q]).tolist()
+
+
+def test_evidence_tables(matrix: csr_matrix, factors):
+    """Only words with many postings have one, and only while there is room."""
+    ptr, _, _ = parts(matrix.T.tocsr())
+    A, B = factors[0], np.array([0.5, 2.0])
+    terms = np.arange(0, N_TERMS, 2)
+    common = np.flatnonzero(np.diff(ptr)[terms] > 4)
+    assert 3 < len(common) < len(terms)
+    for most, n in ((10**6, len(common)), (7, 3), (0, 0)):
+        tables, row_of = kernels.evidence_tables(ptr, terms, A[terms], B, kernels.LOG, most)
+        assert np.flatnonzero(row_of >= 0).tolist() == common[:n].tolist()
+        np.testing.assert_allclose(tables, np.log1p(np.outer(A[terms[common[:n]]], B)), rtol=1e-12)
+    assert len(kernels.evidence_tables(ptr, terms, A[terms], B, kernels.SATURATING, 10**6)[0]) == 0
+
+
+def test_a_document_whose_evidence_comes_to_nothing_was_met():
+    """x - x, evidence floored at 0, and that times a negative weight: 0.0, while an unmet document stays -0.0."""
+    counts = csr_matrix(np.array([[1, 1], [1, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0]]))
+    ptr, docs, f = parts(counts.T.tocsr())
+    for kind, B, weights in (
+        (kernels.LOG, np.ones(1), [1.0, -1.0]),
+        (kernels.FLOORED, np.full(1, -9.0), [1.0, -1.0]),
+        (kernels.FLOORED, np.full(1, -9.0), [-1.0, -1.0]),
+    ):
+        scores = np.full((1, 9), -0.0)
+        kernels.score_narrow(
+            ptr, docs, f, np.arange(2), np.arange(3, dtype=np.int32), np.zeros(2, np.int32), np.array(weights),
+            np.ones(2), B, np.zeros(9, np.int32), kind, np.zeros((0, 1)), np.full(2, -1, np.int32),
+            ptr[:2].copy(), 0, 9, 0, scores,
+        )  # fmt: skip
+        assert scores[0, 0] == 0.0
+        assert np.signbit(scores[0]).tolist() == [False, scores[0, 1] < 0] + [True] * 7
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
@@ -170,13 +208,6 @@ def test_log1p_keeps_tiny_evidence():
     assert total[0] == 1e-20
 
 
-def test_mark_documents(matrix: csr_matrix):
-    terms, touched = np.array([3, 9]), np.zeros(N_DOCS, np.uint8)
-    ptr, docs, _ = parts(matrix.T.tocsr())
-    kernels.mark_documents(ptr, docs, terms, touched)
-    assert touched.tolist() == (matrix.toarray()[:, terms] > 0).any(axis=1).astype(int).tolist()
-
-
 def test_score_rows(matrix: csr_matrix, factors):
     A, B = factors[0], np.abs(factors[1])
     weights = np.where(np.arange(N_TERMS) % 3 == 0, 0.0, np.linspace(-1, 1, N_TERMS))
@@ -222,38 +253,39 @@ def test_largest(n: int):
 
 
 @pytest.mark.parametrize("depth", [1, 5, 40, 1000])
-@pytest.mark.parametrize("columns", [1, 3])
-def test_keep_best(depth: int, columns: int):
+@pytest.mark.parametrize("plans", [1, 3])
+def test_keep_best(depth: int, plans: int):
     """Against records.rank_order, with ties, signs, zeros of both signs, and differences only doubles see.
 
-    Every part of the completion takes part: general English, the background's share by length, the constant, marks.
+    Every part of the completion takes part: general English, the background's share by length, the constant.
     """
     random = np.random.default_rng(depth)
     values = np.array([-2.5, -1e-30, -0.0, 0.0, 1.0, 1.0 + 1e-12, 3.25, np.inf, -np.inf, 1e300])
     for trial in range(40):
         n = int(random.integers(1, 400))
-        shape = (n, columns)
+        shape = (plans, n)
         scores = np.where(random.random(shape) < 0.5, random.choice(values, shape), random.normal(size=shape))
         tie, group = random.permutation(n), random.integers(0, 4, n).astype(np.int32)
         static, share = (random.normal(size=n), random.normal(size=4)) if trial % 2 else (np.zeros(0), np.zeros(0))
-        g, mass, constant = random.normal(size=(3, columns))
-        met = (random.random(n) < 0.8).astype(np.uint8) if trial % 3 else np.zeros(0, np.uint8)
+        g, mass, constant = random.normal(size=(3, plans))
         allowed = random.random(n) < 0.8 if trial % 5 else np.zeros(0, bool)
-        room = (columns, 2 * min(depth, n) + 64)
+        room = (plans, 2 * min(depth, n) + 64)
         keys, kept = np.empty(room, np.int64), np.empty(room)
-        filled, floors = np.zeros(columns, np.int64), np.full(columns, -np.inf, np.float32)
+        filled, floors = np.zeros(plans, np.int64), np.full(plans, -np.inf, np.float32)
         middle = n // 2
-        for left, block in ((0, scores[:middle]), (middle, scores[middle:])):
+        for left, right in ((0, middle), (middle, n)):
+            block = np.full((plans, n), np.nan)  # the room may be wider than the block
+            block[:, : right - left] = scores[:, left:right]
             assert kernels.keep_best(
-                block, left, met, allowed, static, g, share, group, mass, constant, tie, min(depth, n), keys, kept,
-                filled, floors,
+                block, right - left, left, allowed, static, g, share, group, mass, constant, tie, min(depth, n), keys,
+                kept, filled, floors,
             )  # fmt: skip
-        for q in range(columns):
-            complete = scores[:, q]
+        for q in range(plans):
+            complete = scores[q]
             if len(static):
                 complete = complete + g[q] * static + mass[q] * share[group]
             complete = complete + constant[q]
-            counts = met != 0 if len(met) else scores[:, q] != 0
+            counts = ~((scores[q] == 0) & np.signbit(scores[q]))
             docs = np.flatnonzero(counts & allowed if len(allowed) else counts)
             best = docs[rank_order(tie[docs], complete[docs], depth)]
             order = np.argsort(keys[q, : filled[q]])[::-1][:depth]
@@ -264,7 +296,7 @@ def test_keep_best(depth: int, columns: int):
 def test_keep_best_refuses_what_is_not_a_number():
     nothing, one = np.zeros(0), np.zeros(1)
     assert not kernels.keep_best(
-        np.array([[1.0], [np.nan]]), 0, np.zeros(0, np.uint8), np.zeros(0, bool), nothing, one, nothing,
+        np.array([[1.0, np.nan]]), 2, 0, np.zeros(0, bool), nothing, one, nothing,
         np.zeros(2, np.int32), one, one, np.arange(2), 2, np.zeros((1, 68), np.int64), np.zeros((1, 68)),
         np.zeros(1, np.int64), np.zeros(1, np.float32),
     )  # fmt: skip
@@ -273,4 +305,4 @@ def test_keep_best_refuses_what_is_not_a_number():
 def test_every_compiled_loop_is_compared_here():
     compiled = {name for name, value in vars(kernels).items() if isinstance(value, Dispatcher) and name[0] != "_"}
     tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
-    assert compiled <= tested | {"first_postings", "score_block"}, compiled - tested
+    assert compiled <= tested | {"first_postings", "score_narrow", "score_wide", "touched"}, compiled - tested

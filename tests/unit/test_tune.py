@@ -411,7 +411,7 @@ def test_a_shared_first_pass_is_walked_once(snapshot, queries, monkeypatch):
     walked = []
     first = Engine.first_documents
     monkeypatch.setattr(
-        Engine, "first_documents", lambda self, q, p, depth: walked.append((q.qid, depth)) or first(self, q, p, depth)
+        Engine, "first_documents", lambda self, results, depth: walked.extend(results) or first(self, results, depth)
     )
     staged = StagedEngine(snapshot)
     for n in (5, 10, 50, 100):

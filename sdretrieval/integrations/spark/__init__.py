@@ -9,6 +9,8 @@
     session       finding Spark's Java, and starting Spark
     building      a corpus to shards, in parallel
     batches       runs written batch by batch, so that a stopped one can be taken up again
+    expansions    expanded queries, saved and replayed as one index does
+    watching      signs of life on a terminal
 
 Only ``runners``, ``session`` and ``building`` know Spark, and import it when used.
 """

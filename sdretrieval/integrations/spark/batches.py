@@ -1,7 +1,8 @@
 """Results of finished batches, kept until the whole run is written: a stopped run goes on where it was.
 
 A batch is one file in ``<output>.parts/``, written whole or not at all, and named with a digest of everything that the
-result depends on: another model, other topics or another collection never take up an old part.
+result depends on: another model, other topics or another collection never take up an old part. Where expanded queries
+are to be saved they are kept in the parts too, and a part without them is done again.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Answer:
     ranking: Ranking
     is_empty: bool = False  # no known word
     notes: dict[str, Any] = field(default_factory=dict)
+    expansion: str | None = None  # the expanded query, as its file has it; only where it was asked for
 
 
 def digest(*parts: Any) -> str:
@@ -44,8 +46,8 @@ def digest(*parts: Any) -> str:
 class Parts:
     """The finished batches of one run; without a folder nothing is kept."""
 
-    def __init__(self, folder: Path | None, key: str = "") -> None:
-        self.folder, self.key = folder, key
+    def __init__(self, folder: Path | None, key: str = "", *, with_expansions: bool = False) -> None:
+        self.folder, self.key, self.with_expansions = folder, key, with_expansions
         self.taken_up = 0
 
     def load(self, number: int, qids: Sequence[str]) -> list[Answer] | None:
@@ -57,11 +59,14 @@ class Parts:
             if header["key"] != self.key or [topic["qid"] for topic in header["topics"]] != list(qids):
                 return None
             docids = PackedStrings(arrays["text"], arrays["text_ptr"])
-            answers = []
+            answers, lines = [], None
+            if self.with_expansions:
+                lines = PackedStrings(arrays["expansions"], arrays["expansions_ptr"])  # KeyError: it has none
             for i, topic in enumerate(header["topics"]):
                 here = np.arange(arrays["ptr"][i], arrays["ptr"][i + 1])
                 ranking = Ranking(docids.take(here), arrays["scores"][here])
-                answers.append(Answer(topic["qid"], ranking, topic["is_empty"], topic["notes"]))
+                line = None if lines is None else lines[i]
+                answers.append(Answer(topic["qid"], ranking, topic["is_empty"], topic["notes"], line))
         except (InputError, KeyError, IndexError, TypeError):
             return None
         self.taken_up += 1
@@ -75,6 +80,9 @@ class Parts:
         topics = [{"qid": a.qid, "is_empty": a.is_empty, "notes": a.notes} for a in answers]
         scores = np.concatenate([answer.ranking.scores for answer in answers])
         arrays = {"text": docids._data, "text_ptr": docids._ptr, "ptr": ptr, "scores": scores}
+        if self.with_expansions:
+            lines = packed.pack(answer.expansion or "" for answer in answers)
+            arrays.update(expansions=lines._data, expansions_ptr=lines._ptr)
         save_arrays(self._path(number), KIND, {"key": self.key, "topics": topics}, arrays)
 
     def remove(self) -> None:

@@ -6,6 +6,10 @@ A document's shard is told by its docid alone, so that the same docid twice, in 
 found. Each shard is built in a folder of the attempt's own and renamed when complete: a task that runs twice, or dies,
 leaves one whole shard or none. Shards carry a mark of what they were built from, and a build that was stopped goes on
 from those that are there (``resume``).
+
+Where the collection is a folder, a task renames its shard itself. At an address renaming may take long and be no single
+step (object stores): there a task builds on its own disk, puts the shard under the attempt's name, and the driver
+renames the attempts whose tasks were counted. Whether a shard is whole is told by the sizes in its own notes.
 """
 
 from __future__ import annotations
@@ -22,12 +26,19 @@ from typing import Any
 from sdretrieval.corpus.problems import Problems
 from sdretrieval.corpus.reading import Reader
 from sdretrieval.corpus.record import Document
-from sdretrieval.corpus.sources import _file_or_members, _walk
 from sdretrieval.errors import IndexProblem, InputError, ParameterError, SdretrievalError
 from sdretrieval.integrations.spark.batches import digest
+from sdretrieval.integrations.spark.reading import Bad, Piece, Reading, list_files, plan
 from sdretrieval.integrations.spark.runners import Failure, _unwrapped
-from sdretrieval.integrations.spark.shards import MANIFEST, describe_shard, shard_name, write_manifest
-from sdretrieval.lucene.analysis import AnalyzerSpec, read_notes
+from sdretrieval.integrations.spark.shards import MANIFEST, describe_shard, manifest_text, shard_name, write_manifest
+from sdretrieval.integrations.spark.storage import (
+    Hadoop,
+    HadoopShell,
+    StorageProblem,
+    place_of,
+    scratch_folder,
+)
+from sdretrieval.lucene.analysis import NOTES, AnalyzerSpec, read_notes
 from sdretrieval.lucene.indexing import build_index
 
 MOST_SHARDS = 100_000
@@ -38,7 +49,7 @@ _LISTED = 20
 class Recipe:
     """Everything that the workers need to know to read documents and to build shards."""
 
-    folder: str
+    place: str  # a folder or an address
     n_shards: int
     analyzer: AnalyzerSpec = field(default_factory=AnalyzerSpec)
     reading: dict[str, Any] = field(default_factory=dict)  # options of Reader
@@ -46,6 +57,8 @@ class Recipe:
     skip_bad: bool = False
     mark: str = ""
     finished: frozenset[int] = frozenset()
+    storage: HadoopShell | None = None  # for what lies at an address
+    is_remote: bool = False
 
 
 @dataclass
@@ -79,22 +92,34 @@ def build_shards(
     """Read, deal, index; the manifest is written when every shard is there."""
     if not 1 <= n_shards <= MOST_SHARDS:
         raise ParameterError(f"the number of shards must be from 1 to {MOST_SHARDS}, got {n_shards}")
-    target = Path(folder).absolute()
-    files = list_files([Path(path) for path in inputs], exclude=target)
-    analyzer = analyzer or AnalyzerSpec()
-    stamps = [(name, Path(name).stat().st_size, Path(name).stat().st_mtime_ns) for name, _ in files]
-    mark = digest(stamps, n_shards, analyzer.to_json(), reading or {}, building or {}, skip_bad)
-    finished = _finished(target, n_shards, mark) if resume else set()
-    _check_folder(target, overwrite=overwrite, resume=resume)
-    target.mkdir(parents=True, exist_ok=True)
-    (target / MANIFEST).unlink(missing_ok=True)
-    for stale in _leftovers(target, keep={shard_name(n) for n in finished}):
-        shutil.rmtree(stale, ignore_errors=True)
-    recipe = Recipe(str(target), n_shards, analyzer, reading or {}, building or {}, skip_bad, mark, frozenset(finished))
-    documents = context.parallelize(list(enumerate(files)), max(len(files), 1)).flatMap(_Reading(recipe))
+    sources, where = [place_of(path) for path in inputs], place_of(folder)
+    is_remote, storage = isinstance(where, str), None
+    if is_remote or any(isinstance(source, str) for source in sources):
+        storage = Hadoop(context)
+        sources = [storage.qualified(source) if isinstance(source, str) else source for source in sources]
+    target: _Folder | _Address
+    if isinstance(where, str):
+        assert storage is not None
+        target = _Address(storage.qualified(where), storage)
+    else:
+        target = _Folder(where.absolute())
+    reading, building, analyzer = reading or {}, building or {}, analyzer or AnalyzerSpec()
+    Reader(**reading)  # what is wrong with the options is said now, not by each worker
+    files = list_files(sources, target.place, storage, reading.get("glob"))
+    stamps = [(file.place, file.size, file.modified) for file in files]
+    mark = digest(stamps, n_shards, analyzer.to_json(), reading, building, skip_bad)
+    _check_target(target, overwrite=overwrite, resume=resume)
+    finished = target.finished(n_shards, mark) if resume else set()
+    target.begin(keep={shard_name(n) for n in finished})
+    recipe = Recipe(
+        str(target.place), n_shards, analyzer, reading, building, skip_bad, mark, frozenset(finished),
+        None if storage is None else storage.for_workers(), is_remote,
+    )  # fmt: skip
+    tasks = plan(context, files, reading)
+    documents = context.parallelize(tasks, max(len(tasks), 1)).flatMap(_Dealing(recipe))
     dealt = documents.repartitionAndSortWithinPartitions(n_shards, _shard_of_key)
     answers = dealt.mapPartitionsWithIndex(_Building(recipe)).collect()
-    entries = [_unwrapped(answer) for answer in answers]
+    entries = [target.committed(number, _unwrapped(answer)) for number, answer in enumerate(answers)]
     summary = _summary(entries, finished)
     if summary.documents == 0:
         first = f"; the first: {summary.skipped_list[0]}" if summary.skipped_list else ""
@@ -107,70 +132,162 @@ def build_shards(
             f"none of {summary.documents:,} documents has a field {recipe.reading['date']!r} with a date in it",
             remedy="Check --date-field, or leave it out.",
         )
-    shards = [entry["shard"] for entry in entries if entry["shard"] is not None]
-    write_manifest(target, shards, analyzer, build=mark)
-    for stale in _leftovers(target, keep={shard["name"] for shard in shards}):
-        shutil.rmtree(stale, ignore_errors=True)
+    target.finish([entry["shard"] for entry in entries if entry["shard"] is not None], analyzer, mark)
     return summary
 
 
-def list_files(inputs: list[Path], exclude: Path) -> list[tuple[str, str]]:
-    """Every file below the inputs, and its name relative to the input: what is read in parallel."""
-    found: list[tuple[str, str]] = []
-    for path in inputs:
-        if path.is_dir():
-            files = [(str(file.absolute()), file.relative_to(path).as_posix()) for file in _walk(path, (exclude,))]
-            if not files:
-                raise InputError("no file in it", file=path, remedy="Check the path.")
-            found += files
-        elif path.exists():
-            found.append((str(path.absolute()), path.name))
-        else:
-            raise InputError("no such file or folder", file=path, remedy="Check the path given with --input.")
-    return found
-
-
-def _check_folder(target: Path, *, overwrite: bool, resume: bool) -> None:
-    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+def _check_target(target: _Folder | _Address, *, overwrite: bool, resume: bool) -> None:
+    names = target.names()
+    if names == []:
         return
-    ours = target.is_dir() and all(
-        path.name in (MANIFEST, "statistics") or path.name.lstrip(".").startswith("shard-") for path in target.iterdir()
-    )
-    if not ours:
+    if names is None or not all(_is_ours(name) for name in names):
         raise IndexProblem(
-            f"{target} exists and is not a sharded collection.",
+            f"{target.place} exists and is not a sharded collection.",
             remedy="Choose another name with --index; only a sharded collection is ever overwritten.",
         )
     if not overwrite and not resume:
         remedy = "Pass --overwrite to replace it, or choose another name."
-        told = f"the collection {target} exists."
-        if not (target / MANIFEST).exists():
-            told, remedy = f"{target} holds a build that was stopped.", "Pass --resume to go on, or --overwrite."
+        told = f"the collection {target.place} exists."
+        if MANIFEST not in names:
+            told, remedy = f"{target.place} holds a build that was stopped.", "Pass --resume to go on, or --overwrite."
         raise IndexProblem(told, remedy=remedy)
 
 
-def _finished(target: Path, n_shards: int, mark: str) -> set[int]:
-    """Shards that an earlier, stopped build of the same corpus has finished."""
-    done = set()
-    for number in range(n_shards):
-        try:
-            if read_notes(target / shard_name(number)).get("build") == mark:
-                done.add(number)
-        except SdretrievalError:
-            continue
-    return done
+def _is_ours(name: str) -> bool:
+    # MANIFEST with an ending: on its way to be written, or the checksum that Hadoop keeps beside it on a local disk.
+    return name in (MANIFEST, "statistics") or name.lstrip(".").startswith(("shard-", f"{MANIFEST}."))
 
 
-def _leftovers(target: Path, keep: set[str]) -> Iterator[Path]:
+def _is_left_over(name: str, keep: set[str]) -> bool:
     """What attempts left that were killed, and shards of other builds."""
-    for path in list(target.iterdir()):
-        name = path.name
-        if (
-            name.startswith(".")
-            or ".attempt-" in name
-            or (name.startswith("shard-") and name.removesuffix(".snapshot") not in keep)
-        ):
-            yield path
+    return (
+        name.startswith((".", f"{MANIFEST}."))
+        or ".attempt-" in name
+        or (name.startswith("shard-") and name.removesuffix(".snapshot") not in keep)
+    )
+
+
+class _Folder:
+    """A collection in a mounted folder: workers put their shards in place themselves."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+
+    def names(self) -> list[str] | None:
+        """What is there; None where it is no folder."""
+        if not self.place.exists():
+            return []
+        return [path.name for path in self.place.iterdir()] if self.place.is_dir() else None
+
+    def finished(self, n_shards: int, mark: str) -> set[int]:
+        """Shards that an earlier, stopped build of the same corpus has finished."""
+        done = set()
+        for number in range(n_shards):
+            try:
+                if read_notes(self.place / shard_name(number)).get("build") == mark:
+                    done.add(number)
+            except SdretrievalError:
+                continue
+        return done
+
+    def begin(self, keep: set[str]) -> None:
+        self.place.mkdir(parents=True, exist_ok=True)
+        (self.place / MANIFEST).unlink(missing_ok=True)
+        self._clear(keep)
+
+    def committed(self, number: int, entry: dict[str, Any]) -> dict[str, Any]:
+        return entry
+
+    def finish(self, shards: list[dict[str, Any]], analyzer: AnalyzerSpec, mark: str) -> None:
+        write_manifest(self.place, shards, analyzer, build=mark)
+        self._clear({shard["name"] for shard in shards})
+
+    def _clear(self, keep: set[str]) -> None:
+        for path in list(self.place.iterdir()):
+            if _is_left_over(path.name, keep):
+                if path.is_file():
+                    path.unlink(missing_ok=True)
+                shutil.rmtree(path, ignore_errors=True)
+
+
+class _Address:
+    """A collection at an address: the driver puts in place what workers built."""
+
+    def __init__(self, place: str, storage: Hadoop) -> None:
+        self.place, self.storage = place, storage
+        self.entries: dict[int, dict[str, Any]] = {}
+
+    def names(self) -> list[str] | None:
+        about = self.storage.status(self.place)
+        if about is None:
+            return []
+        return [entry.name for entry in self.storage.listing(self.place)] if about.is_folder else None
+
+    def finished(self, n_shards: int, mark: str) -> set[int]:
+        """Shards in place that are whole, and whole attempts that no driver was left to put there."""
+        names = self.names() or []
+        for number in range(n_shards):
+            name = shard_name(number)
+            found = self._whole(self.place, number, mark) if name in names else None
+            for attempt in (other for other in names if other.startswith(f"{name}.attempt-")):
+                if found is None:
+                    found = self._whole(f"{self.place}/{attempt}", number, mark)
+                    if found is not None:
+                        self._put_in_place(attempt, name)
+            if found is not None:
+                self.entries[number] = found
+        return set(self.entries)
+
+    def _whole(self, folder: str, number: int, mark: str) -> dict[str, Any] | None:
+        """The entry of a shard whose files all have the sizes that its notes say."""
+        index = f"{folder}/{shard_name(number)}"
+        try:
+            notes = json.loads(self.storage.read(f"{index}/{NOTES}"))
+            sizes = {file.name: file.size for file in self.storage.listing(index) if not file.name.startswith(".")}
+            del sizes[NOTES]
+            if notes["build"] != mark or sum(sizes.values()) != notes["summary"]["bytes"]:
+                return None
+            for snapshot in self.storage.listing(f"{index}.snapshot"):
+                inside = f"{index}.snapshot/{snapshot.name}"
+                wanted = json.loads(self.storage.read(f"{inside}/snapshot.json"))["sizes"]
+                there = {file.name: file.size for file in self.storage.listing(inside)}
+                if all(there.get(f"{name}.bin") == size for name, size in wanted.items()):
+                    about = notes["summary"]
+                    shard = {
+                        "name": shard_name(number), "documents": about["documents"], "tokens": about["tokens"],
+                        "snapshot": snapshot.name,
+                    }  # fmt: skip
+                    return _entry_of(notes, shard)
+        except (StorageProblem, ValueError, KeyError, TypeError, AttributeError):
+            pass
+        return None
+
+    def begin(self, keep: set[str]) -> None:
+        self.storage.make(self.place)
+        self.storage.delete(f"{self.place}/{MANIFEST}")
+        self._clear(keep)
+
+    def committed(self, number: int, entry: dict[str, Any]) -> dict[str, Any]:
+        if number in self.entries:
+            return self.entries[number]
+        if entry["shard"] is not None:
+            self._put_in_place(entry["attempt"], entry["shard"]["name"])
+        return entry
+
+    def _put_in_place(self, attempt: str, name: str) -> None:
+        for part in (name, f"{name}.snapshot"):
+            self.storage.delete(f"{self.place}/{part}")
+            self.storage.rename(f"{self.place}/{attempt}/{part}", f"{self.place}/{part}")
+
+    def finish(self, shards: list[dict[str, Any]], analyzer: AnalyzerSpec, mark: str) -> None:
+        self._clear({shard["name"] for shard in shards})
+        text = manifest_text(shards, analyzer, build=mark)
+        self.storage.write(f"{self.place}/{MANIFEST}", text.encode())
+
+    def _clear(self, keep: set[str]) -> None:
+        for name in self.names() or []:
+            if _is_left_over(name, keep):
+                self.storage.delete(f"{self.place}/{name}")
 
 
 def _summary(entries: list[dict[str, Any]], finished: set[int]) -> BuildSummary:
@@ -188,7 +305,7 @@ def _summary(entries: list[dict[str, Any]], finished: set[int]) -> BuildSummary:
 
 # -- on the workers ----------------------------------------------------------------------------------------------
 
-Key = tuple[int, int, int]  # shard, file, place in the file: documents of a shard come in the corpus's order
+Key = tuple[int, int, int]  # shard, piece of the corpus, place in it: documents of a shard come in the corpus's order
 
 
 def shard_of(docid: str, n_shards: int) -> int:
@@ -200,66 +317,21 @@ def _shard_of_key(key: Key) -> int:
     return key[0]
 
 
-@dataclass(frozen=True)
-class _Bad:
-    """Something that could not be read: it travels with the documents, so that it is counted once."""
-
-    error: InputError
-    ignored: bool = False  # a file of no known format
-
-
-class _Noting(Problems):
-    """Problems set aside, to be sent on."""
-
-    def __init__(self, skip: bool) -> None:
-        super().__init__(skip=skip)
-        self.waiting: list[InputError] = []
-
-    def report(self, error: InputError) -> None:
-        if not self.skip:
-            raise error
-        self.waiting.append(error)
-
-
-class _Reading:
-    """A file to documents with the keys that bring them to their shards."""
+class _Dealing:
+    """The pieces of a task to documents with the keys that bring them to their shards."""
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
+        self.read = Reading(recipe.reading, recipe.skip_bad, recipe.storage)
 
-    def __call__(self, item: tuple[int, tuple[str, str]]) -> Iterator[tuple[Key, Document | _Bad]]:
-        number, (file, relative) = item
-        n = self.recipe.n_shards
-        for place, found in enumerate(self._documents(file, relative)):
-            text = found.docid if isinstance(found, Document) else found.error.message
-            shard = shard_of(text, n)
-            if shard not in self.recipe.finished:
+    def __call__(self, pieces: list[tuple[int, Piece]]) -> Iterator[tuple[Key, Document | Bad]]:
+        n, finished = self.recipe.n_shards, self.recipe.finished
+        for place, (number, found) in enumerate(self.read(pieces)):
+            shard = shard_of(found.docid if isinstance(found, Document) else found.error.message, n)
+            if isinstance(found, Bad) and found.is_fatal:  # some shard that is to be built must hear of it
+                shard = next((k for k in range(n) if k not in finished), shard)
+            if shard not in finished:
                 yield (shard, number, place), found
-
-    def _documents(self, file: str, relative: str) -> Iterator[Document | _Bad]:
-        problems = _Noting(self.recipe.skip_bad)
-        reader = Reader(**self.recipe.reading, problems=problems)
-        sources = _file_or_members(Path(file), relative, problems, reader.glob, reader.max_member_bytes)
-        try:
-            for source in sources:
-                try:
-                    kind = reader._format_of(source)
-                    if kind is None:
-                        yield _Bad(InputError("is of no known format", file=source.name), ignored=True)
-                        continue
-                    for document in reader._documents(source, kind):
-                        yield from map(_Bad, problems.waiting)
-                        problems.waiting.clear()
-                        yield document
-                except UnicodeError as error:
-                    told = f"not {reader.encoding} text ({error})"
-                    problems.report(InputError(told, file=source.name, remedy="Name it with --encoding."))
-                finally:
-                    source.close()
-                yield from map(_Bad, problems.waiting)
-                problems.waiting.clear()
-        except InputError as error:
-            yield _Bad(error)
 
 
 class _Building:
@@ -268,19 +340,30 @@ class _Building:
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
 
-    def __call__(self, number: int, pairs: Iterator[tuple[Key, Document | _Bad]]) -> Iterator[Any]:
+    def __call__(self, number: int, pairs: Iterator[tuple[Key, Document | Bad]]) -> Iterator[Any]:
         try:
             yield self._build(number, (found for _, found in pairs))
         except SdretrievalError as error:
             yield Failure(error)
 
-    def _build(self, number: int, found: Iterator[Document | _Bad]) -> dict[str, Any]:
-        recipe, folder = self.recipe, Path(self.recipe.folder)
+    def _build(self, number: int, found: Iterator[Document | Bad]) -> dict[str, Any]:
+        if number in self.recipe.finished and self.recipe.is_remote:
+            return _empty_entry()  # the driver knows it
+        if not self.recipe.is_remote:
+            return self._build_in(Path(self.recipe.place), number, found)
+        with scratch_folder() as scratch:
+            folder = scratch / f"{shard_name(number)}.attempt-{os.urandom(8).hex()}"
+            folder.mkdir()
+            entry = self._build_in(folder, number, found)
+            if entry["shard"] is not None:
+                assert self.recipe.storage is not None
+                self.recipe.storage.put(folder, self.recipe.place)
+                entry["attempt"] = folder.name
+            return entry
+
+    def _build_in(self, folder: Path, number: int, found: Iterator[Document | Bad]) -> dict[str, Any]:
+        recipe, entry = self.recipe, _empty_entry()
         target = folder / shard_name(number)
-        entry: dict[str, Any] = {
-            "shard": None, "documents": 0, "tokens": 0, "undated": 0, "empty": 0, "skipped": 0, "skipped_list": [],
-            "ignored": [],
-        }  # fmt: skip
         if read_notes(target).get("build") != recipe.mark:
             problems = Problems(skip=recipe.skip_bad)
             documents = _Sorting(found, problems, entry["ignored"])
@@ -290,7 +373,7 @@ class _Building:
             attempt = target.with_name(f"{target.name}.attempt-{os.getpid()}-{os.urandom(4).hex()}")
             try:
                 try:
-                    summary = build_index(
+                    build_index(
                         iter(documents), attempt, analyzer=recipe.analyzer, threads=1, problems=problems,
                         notes={"build": recipe.mark}, **recipe.building,
                     )  # fmt: skip
@@ -302,18 +385,28 @@ class _Building:
                 _rename(attempt, target, recipe.mark)
             finally:
                 shutil.rmtree(attempt, ignore_errors=True)
-            del summary
-        entry["shard"] = describe_shard(folder, number)
-        notes = json.loads((target / "sdretrieval.json").read_text(encoding="utf-8"))["summary"]
-        entry.update({name: notes[name] for name in ("documents", "tokens", "undated", "empty", "skipped")})
-        entry["skipped_list"] = notes["skipped_list"]
-        return entry
+        notes = json.loads((target / NOTES).read_text(encoding="utf-8"))
+        return _entry_of(notes, describe_shard(folder, number), entry["ignored"])
+
+
+def _empty_entry() -> dict[str, Any]:
+    return {
+        "shard": None, "documents": 0, "tokens": 0, "undated": 0, "empty": 0, "skipped": 0, "skipped_list": [],
+        "ignored": [],
+    }  # fmt: skip
+
+
+def _entry_of(notes: dict[str, Any], shard: dict[str, Any], ignored: list[str] | None = None) -> dict[str, Any]:
+    """What became of a shard's documents, as the index's own notes tell."""
+    told = notes["summary"]
+    names = ("documents", "tokens", "undated", "empty", "skipped", "skipped_list")
+    return {"shard": shard, "ignored": ignored or [], **{name: told[name] for name in names}}
 
 
 class _Sorting:
     """Documents of a shard; what is bad goes to the problems, which stop the build or count it."""
 
-    def __init__(self, found: Iterator[Document | _Bad], problems: Problems, ignored: list[str]) -> None:
+    def __init__(self, found: Iterator[Document | Bad], problems: Problems, ignored: list[str]) -> None:
         self.found, self.problems, self.ignored, self.seen = found, problems, ignored, 0
         self.first: Document | None = None
 
@@ -333,10 +426,12 @@ class _Sorting:
         for found in self.found:
             if isinstance(found, Document):
                 yield found
-            elif found.ignored:
-                self.ignored.append(str(found.error.file))
-            else:
+            elif found.file:
+                self.ignored.append(found.file)
+            elif isinstance(found.error, InputError) and not found.is_fatal:
                 self.problems.report(found.error)
+            else:
+                raise found.error
 
 
 def _rename(attempt: Path, target: Path, mark: str) -> None:

@@ -37,10 +37,9 @@ from sdretrieval.integrations.spark.requests import Hits, SentBackground, SentPl
 from sdretrieval.integrations.spark.shards import Collection, OnDisk
 from sdretrieval.integrations.spark.totals import Along, Increments, merged_timeline, past_statistics, summed
 from sdretrieval.ranking.base import Plan, Ranker
-from sdretrieval.ranking.engine import DENSE_SHARE, Result, pruned
+from sdretrieval.ranking.engine import Result, pruned
 from sdretrieval.ranking.feedback import Feedback, Rows
 from sdretrieval.ranking.query import Query
-from sdretrieval.ranking.weighting import FLOORED
 from sdretrieval.records import Ranking, rank_order
 from sdretrieval.statistics import Statistics
 from sdretrieval.temporal.background import BINS, DOCUMENT_BINS, Drifting, DriftingBackground
@@ -61,6 +60,7 @@ class ShardedResult(Result):
     """One query's ranking over all shards, and how the model came to it. ``docs`` are not filled: see ``ranking``."""
 
     ranking: Ranking = field(default_factory=lambda: Ranking([], []))
+    names: dict[int, str] = field(default_factory=dict)  # docids of the feedback documents, by their numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,12 +150,14 @@ class ShardedEngine:
     def _first_pass(self, model: Ranker, topics: list[_Topic]) -> None:
         learning = [t for t in topics if model.uses_feedback and not t.result.query.is_empty]
         searching = [t for t in learning if t.relevant is None and t.candidates is None]
-        sent = [self._sent(t, t.result.plan, first=True) for t in searching]
+        sent = [self._sent(t, t.result.plan) for t in searching]
         depths = [model.feedback_depth + _size(t.nonrelevant) for t in searching]
         for topic, found, depth in zip(searching, self._best(sent, depths), depths, strict=True):
             numbers = np.concatenate([(n << _SHARD_BITS) | hits.docs for n, hits in found])
             scores = np.concatenate([hits.scores for _, hits in found])
-            order = rank_order(packed.joined([hits.docids for _, hits in found]), scores, depth)
+            docids = packed.joined([hits.docids for _, hits in found])
+            order = rank_order(docids, scores, depth)
+            topic.result.names.update(zip(numbers[order].tolist(), docids.take(order), strict=True))
             self._take(topic, model, numbers[order], scores[order])
         given = [t for t in learning if t.relevant is not None or t.candidates is not None]
         for topic in given:
@@ -164,7 +166,8 @@ class ShardedEngine:
             else:
                 assert topic.candidates is not None
                 topic.feedback = topic.candidates[: model.feedback_depth + _size(topic.nonrelevant)]
-        plans = [self._sent(t, t.result.plan, first=True) for t in given]
+                topic.result.names.update(zip(topic.feedback.tolist(), topic.docids, strict=False))
+        plans = [self._sent(t, t.result.plan) for t in given]
         for topic, scores in zip(given, self._scores(plans, [t.feedback for t in given], None), strict=True):
             topic.feedback_scores = scores
             if topic.relevant is None:
@@ -259,7 +262,7 @@ class ShardedEngine:
         return scores
 
     def _sent(
-        self, topic: _Topic, plan: Plan, background: ShardedBackground | None = None, *, first: bool = False
+        self, topic: _Topic, plan: Plan, background: ShardedBackground | None = None
     ) -> SentPlan:
         model, statistics = plan.model, topic.statistics
         own = None
@@ -275,17 +278,8 @@ class ShardedEngine:
         return SentPlan(
             terms=model.terms, weights=model.weights, background=model.background, mass=model.mass,
             constant=plan.constant(statistics), with_constant=plan.with_constant, weighting=plan.weighting,
-            dense=not first and self._is_dense(plan),
-            marks=plan.weighting.kind == FLOORED or bool((model.weights < 0).any()),
             statistics=own, before=topic.before, by_bin=by_bin,
         )  # fmt: skip
-
-    def _is_dense(self, plan: Plan) -> bool:
-        """As Engine._is_dense has it, of the whole collection."""
-        if plan.weighting.kind == FLOORED or len(plan.model) <= 16:
-            return False
-        whole = self.collection.totals
-        return bool(whole.df[plan.model.terms].sum() > DENSE_SHARE * whole.n_postings)
 
     # -- kept sums -----------------------------------------------------------------------------------------------
     def past(self, times: Sequence[int], inclusive: bool) -> dict[int, Statistics]:
@@ -425,9 +419,10 @@ def _prepared(
     if query.qid in places.judged:
         judged = places.judged[query.qid]
         # By docid, as one index takes them.
-        relevant, nonrelevant = (
-            places.numbers(sorted(set(docids)), before)[0] for docids in (judged.relevant, judged.nonrelevant)
+        (relevant, docids, _), (nonrelevant, *_) = (
+            places.numbers(sorted(set(docids)), before) for docids in (judged.relevant, judged.nonrelevant)
         )
+        topic.result.names.update(zip(relevant.tolist(), docids, strict=True))
         topic.relevant = relevant if len(relevant) else None
         topic.nonrelevant = nonrelevant if len(nonrelevant) else None
     return topic

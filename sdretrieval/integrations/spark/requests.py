@@ -1,9 +1,8 @@
 """What a worker answers about its shard: pure functions, so that a task may run twice, or anywhere, and change nothing.
 
-Plans travel in the words of the whole collection, with everything that only the whole plan tells: its mass Σ_w a_w, its
-constant Σ_w a_w log p_w, whether it is scored together with others, whether documents must be marked. What is left is
-the same sum over a document's own words, in the same order (byte order of the words) and of the same numbers as in one
-index: scores are the same to the last bit.
+Plans travel in the words of the whole collection, with what only the whole plan tells: its mass Σ_w a_w and its
+constant Σ_w a_w log p_w. What is left is the same sum over a document's own words, in the same order (byte order of the
+words) and of the same numbers as in one index: scores are the same to the last bit.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from sdretrieval.integrations.spark import packed
 from sdretrieval.integrations.spark.shards import Shard
 from sdretrieval.integrations.spark.totals import Along, Increments, Moments, Totals, past_increments
 from sdretrieval.ranking.base import Plan
-from sdretrieval.ranking.engine import BATCH, Engine
+from sdretrieval.ranking.engine import BATCH, SCORES_IN_MEMORY, Engine
 from sdretrieval.ranking.feedback import Rows
 from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.weighting import Weighting
@@ -55,8 +54,6 @@ class SentPlan:
     constant: float
     with_constant: bool
     weighting: Weighting
-    dense: bool
-    marks: bool
     statistics: SentStatistics | None = None
     before: tuple[int, bool] | None = None
     by_bin: np.ndarray | None = None  # constants by bin of the documents' times, undated last
@@ -83,8 +80,6 @@ class LocalPlan(Plan):
     """The part of a plan that a shard has words for, with the constant of the whole."""
 
     whole_constant: float = 0.0
-    dense: bool = False
-    marks: bool = False
     by_bin: np.ndarray | None = None
 
     def constant(self, statistics: Statistics) -> float:
@@ -109,7 +104,7 @@ def _hits(shard: Shard, docs: np.ndarray, scores: np.ndarray, *, timed: bool = F
 def _localised(shard: Shard, sent: SentPlan) -> tuple[Engine, LocalPlan]:
     known, terms = shard.local_terms(sent.terms)
     model = LocalModel(terms, sent.weights[known], sent.background, sent.mass)
-    plan = LocalPlan(model, sent.weighting, sent.with_constant, sent.constant, sent.dense, sent.marks, sent.by_bin)
+    plan = LocalPlan(model, sent.weighting, sent.with_constant, sent.constant, sent.by_bin)
     if sent.shares_engine:
         return shard.engine, plan
     return shard.engine.view(_statistics(shard, sent, known, terms), _allowed(shard, sent)), plan
@@ -149,24 +144,16 @@ def ready(shard: Shard, request: None) -> int:
 def best(shard: Shard, request: tuple[Sequence[SentPlan], Sequence[int]]) -> list[Hits]:
     """The best documents of each plan, to a depth of its own."""
     plans, depths = request
-    found: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-    engine = shard.engine
-    together: dict[int, list[int]] = {}
-    for i, sent in enumerate(plans):
-        if sent.dense and sent.shares_engine:
-            together.setdefault(depths[i], []).append(i)
-    for depth, numbers in together.items():
-        for start in range(0, len(numbers), BATCH):
-            part = numbers[start : start + BATCH]
-            local = [_localised(shard, plans[i])[1] for i in part]
-            scored = engine._best_together(list(local), depth)
-            found.update({i: scored[id(plan)] for i, plan in zip(part, local, strict=True)})
-    for i, sent in enumerate(plans):
-        if i in found:
-            continue
-        view, plan = _localised(shard, sent)
-        found[i] = view._best_together([plan], depths[i])[id(plan)] if sent.dense else view.best(plan, depths[i])
-    return [_hits(shard, *found[i]) for i in range(len(plans))]
+    found: list[Hits | None] = [None] * len(plans)
+    together: dict[tuple[int, int], list[int]] = {}
+    for i, sent in enumerate(plans):  # a plan with an engine of its own is walked by itself
+        together.setdefault((depths[i], -1 if sent.shares_engine else i), []).append(i)
+    for (depth, _), numbers in together.items():
+        local = [_localised(shard, plans[i]) for i in numbers]
+        engine = local[0][0]
+        for i, (docs, scores) in zip(numbers, engine.best([plan for _, plan in local], depth), strict=True):
+            found[i] = _hits(shard, docs, scores)
+    return [hits for hits in found if hits is not None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,21 +194,15 @@ def adjusted(
 
 
 def _scored(shard: Shard, plans: Sequence[SentPlan], background: SentBackground | None):
-    """Engine, documents met and scores of each plan; dense ones are scored a few at a time."""
+    """Engine, documents met and scores of each plan; those of the shard's own engine a few at a time."""
     drifting = None if background is None else ShardBackground(shard, background)
-    room = max(1, min(BATCH, (1 << 25) // max(shard.snapshot.n_docs, 1)))  # scores held at once: 256 MB
+    room = max(1, min(BATCH, SCORES_IN_MEMORY // max(3 * shard.snapshot.n_docs, 1)))
     for start in range(0, len(plans), room):
-        part = plans[start : start + room]
-        local = [_localised(shard, sent) for sent in part]
-        dense = [plan for sent, (_, plan) in zip(part, local, strict=True) if sent.dense and sent.shares_engine]
-        scored = shard.engine._score_together(list(dense)) if dense else {}
-        for sent, (engine, plan) in zip(part, local, strict=True):
-            if id(plan) in scored:
-                docs, scores = scored.pop(id(plan))
-            elif sent.dense:
-                docs, scores = engine._score_together([plan])[id(plan)]
-            else:
-                docs, scores = engine.score_all(plan)
+        local = [_localised(shard, sent) for sent in plans[start : start + room]]
+        shared = [plan for engine, plan in local if engine is shard.engine]
+        scored = iter(shard.engine.score_all(shared))
+        for engine, plan in local:
+            docs, scores = next(scored) if engine is shard.engine else engine.score_all([plan])[0]
             if drifting is not None and plan.weighting.is_language_model:
                 scores = drifting.score_docs(engine, plan, docs)
             yield engine, docs, scores

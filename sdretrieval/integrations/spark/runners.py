@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from sdretrieval.errors import SdretrievalError
-from sdretrieval.integrations.spark.shards import OPENED, Collection, OnDisk, Shard
+from sdretrieval.integrations.spark.shards import OPENED, Collection, OnDisk, Remote, Shard
 
 
 class Here:
@@ -50,6 +50,10 @@ class OnSpark:
 
     def __init__(self, collection: OnDisk, context: Any) -> None:
         self.collection, self.context = collection, context
+        # What lies at an address travels, with its manifest and the means to fetch it, once to each machine.
+        self._opener = None
+        if isinstance(collection, Remote):
+            self._opener = _Value(context.broadcast(collection.for_workers()))
 
     def ask(self, request: Callable, shared: Any, own: Mapping[int, Any] | None = None) -> list[tuple[int, Any]]:
         items = [(n,) for n in range(self.collection.n_shards)] if own is None else list(own.items())
@@ -92,25 +96,37 @@ class OnSpark:
             yield number, _unwrapped(answer)
 
     def _tasks(self, items: list[tuple], request: Callable, sent: Any, *, with_totals: bool = True) -> Any:
-        folder, fingerprint = str(self.collection.folder), self.collection.fingerprint
-        task = _Task(folder, fingerprint, request, sent, with_totals)
+        place, fingerprint = self.collection.address, self.collection.fingerprint
+        task = _Task(place, fingerprint, request, sent, with_totals, self._opener)
         return self.context.parallelize(items, len(items)).map(task)
 
 
 class _Task:
     """One request to one shard, in a worker's process. The shard stays open there for the next request."""
 
-    def __init__(self, folder: str, fingerprint: str, request: Callable, sent: Any, with_totals: bool) -> None:
-        self.folder, self.fingerprint, self.request = folder, fingerprint, request
-        self.sent, self.with_totals = sent, with_totals
+    def __init__(
+        self, place: str, fingerprint: str, request: Callable, sent: Any, with_totals: bool, opener: _Value | None
+    ) -> None:
+        self.place, self.fingerprint, self.request = place, fingerprint, request
+        self.sent, self.with_totals, self.opener = sent, with_totals, opener
 
     def __call__(self, item: tuple) -> tuple[int, Any]:
         number, *own = item
         try:
-            shard = OPENED.get(self.folder, self.fingerprint, number, with_totals=self.with_totals)
+            shard = OPENED.get(self.place, self.fingerprint, number, with_totals=self.with_totals, opener=self.opener)
             return number, self.request(shard, self.sent.value, *own)
         except SdretrievalError as error:
             return number, Failure(error)
+
+
+class _Value:
+    """What was broadcast, as a function that can travel."""
+
+    def __init__(self, sent: Any) -> None:
+        self.sent = sent
+
+    def __call__(self) -> Any:
+        return self.sent.value
 
 
 class _Adding:

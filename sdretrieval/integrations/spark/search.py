@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from sdretrieval.errors import ParameterError
 from sdretrieval.integrations.spark.batches import Answer, Parts, digest
+from sdretrieval.integrations.spark.expansions import line_of, mark_of
 from sdretrieval.integrations.spark.ranking import Judged, ShardedEngine, ShardedResult
 from sdretrieval.integrations.spark.shards import OnDisk
-from sdretrieval.progress import progress
-from sdretrieval.ranking.base import Ranker
+from sdretrieval.integrations.spark.watching import alive, tasks
+from sdretrieval.progress import bar
+from sdretrieval.ranking.base import Plan, Ranker
 from sdretrieval.ranking.query import Query
 from sdretrieval.records import Qrels, Ranking, Run, Topic
-from sdretrieval.retrieval import Report, _topics_of, check_hits
+from sdretrieval.retrieval import Report, _topics_of, check_hits, replaying
 
 BATCH = 128  # topics that share the passes over the shards
 AT_ONCE = 2  # batches under way: while the driver estimates the models of one, workers rank the other
@@ -27,7 +30,7 @@ def prepare(collection: OnDisk, runner: Any) -> None:
     from sdretrieval.integrations.spark import requests
 
     if not collection.has_totals:
-        runner.reduce(requests.totals, None, _plus, with_totals=False).save(collection.totals_folder)
+        collection.keep_totals(runner.reduce(requests.totals, None, _plus, with_totals=False))
 
 
 def _plus(a: Any, b: Any) -> Any:
@@ -44,16 +47,23 @@ def search(
     prune: int | None = None,
     batch: int = BATCH,
     parts: Path | None = None,
+    plans: Mapping[str, Plan] | None = None,
+    on_expansion: Callable[[str], Any] | None = None,
     report: Report | None = None,
 ) -> Run:
-    """Rank the whole collection for each topic; ``parts`` is where finished batches wait."""
+    """Rank the whole collection for each topic; ``parts`` is where finished batches wait.
+
+    ``plans``: replay these instead of estimating. ``on_expansion`` sees each topic's expanded query, a line as its file
+    has it, in the order of the topics; those of finished batches too.
+    """
     topics = list(topics)
     check_hits(hits)
     twice = [qid for qid, n in Counter(topic.qid for topic in topics).items() if n > 1]
     if twice:
         raise ParameterError(f"topic {twice[0]!r} is given twice", remedy="Each topic needs an id of its own.")
-    work = _Work(engine, ranker, batch, {"hits": hits, "prune": prune, "judged": _judged(judged)}, parts)
-    return _run(work, topics, ranker, report or Report())
+    options = {"hits": hits, "prune": prune, "judged": _judged(judged)}
+    work = _Work(engine, ranker, batch, options, parts, plans, with_expansions=on_expansion is not None)
+    return _run(work, topics, ranker, report or Report(), on_expansion)
 
 
 def rerank(
@@ -68,6 +78,8 @@ def rerank(
     prune: int | None = None,
     batch: int = BATCH,
     parts: Path | None = None,
+    plans: Mapping[str, Plan] | None = None,
+    on_expansion: Callable[[str], Any] | None = None,
     report: Report | None = None,
 ) -> Run:
     """Rescore the documents of a run, with feedback from its first ones; as :func:`sdretrieval.rerank` does."""
@@ -82,8 +94,8 @@ def rerank(
     options = {
         "hits": depth, "prune": prune, "judged": _judged(judged), "candidates": candidates, "missing": missing,
     }  # fmt: skip
-    work = _Work(engine, ranker, batch, options, parts)
-    found = _run(work, chosen, ranker, report)
+    work = _Work(engine, ranker, batch, options, parts, plans, with_expansions=on_expansion is not None)
+    found = _run(work, chosen, ranker, report, on_expansion)
     for qid in report.empty_topics:  # no word of them is known: they keep the run's order
         scores, kept = dict(run[qid]), found[qid].docids
         found.rankings[qid] = Ranking(kept, [scores[docid] for docid in kept], depth)
@@ -102,20 +114,27 @@ def _judged(judged: Qrels | None) -> dict[str, Judged] | None:
     }
 
 
-def _run(work: _Work, topics: list[Topic], ranker: Ranker, report: Report) -> Run:
+def _run(
+    work: _Work, topics: list[Topic], ranker: Ranker, report: Report, on_expansion: Callable[[str], Any] | None
+) -> Run:
     rankings = {}
-    for answer in progress(work.answers(topics), total=len(topics), label="ranking", unit="topic"):
-        rankings[answer.qid] = answer.ranking
-        notes = answer.notes
-        if answer.is_empty:
-            report.empty_topics.append(answer.qid)
-        if "time" in notes:
-            report.time_weights.append(notes["time"]["weight"])
-            if "recency" in notes["time"]:
-                report.timeless.append(answer.qid)
-        if "pruned" in notes:
-            report.pruned.append(notes["pruned"])
-        report.dropped += notes.get("dropped", 0)
+    with work.bar(len(topics)) as shown:
+        for answer in work.answers(topics):
+            rankings[answer.qid] = answer.ranking
+            if on_expansion is not None:
+                assert answer.expansion is not None
+                on_expansion(answer.expansion)
+            notes = answer.notes
+            if answer.is_empty:
+                report.empty_topics.append(answer.qid)
+            if "time" in notes:
+                report.time_weights.append(notes["time"]["weight"])
+                if "recency" in notes["time"]:
+                    report.timeless.append(answer.qid)
+            if "pruned" in notes:
+                report.pruned.append(notes["pruned"])
+            report.dropped += notes.get("dropped", 0)
+            shown.update()
     return Run(rankings, ranker.name)
 
 
@@ -123,9 +142,18 @@ class _Work:
     """Topics cut into batches, each ranked or taken from what was kept, in order."""
 
     def __init__(
-        self, engine: ShardedEngine, ranker: Ranker, batch: int, options: Mapping[str, Any], parts: Path | None
+        self,
+        engine: ShardedEngine,
+        ranker: Ranker,
+        batch: int,
+        options: Mapping[str, Any],
+        parts: Path | None,
+        plans: Mapping[str, Plan] | None = None,
+        *,
+        with_expansions: bool = False,
     ) -> None:
-        self.engine, self.ranker, self.options = engine, ranker, dict(options)
+        self.engine, self.options, self.plans, self.with_expansions = engine, dict(options), plans, with_expansions
+        self.ranker = ranker if plans is None else replaying(ranker, plans)
         self.size = engine.batch_size(ranker, batch, options["hits"])
         self.folder = parts
 
@@ -156,7 +184,7 @@ class _Work:
         queries = [Query.from_topic(self.engine.collection, topic) for topic in topics]  # type: ignore[arg-type]
 
         def rank() -> list[Answer]:
-            answers = [_answer(result) for result in self.engine.rank(self.ranker, queries, **self.options)]
+            answers = [self._answer(result) for result in self.engine.rank(self.ranker, queries, **self.options)]
             kept.save(number, answers)
             return answers
 
@@ -165,16 +193,32 @@ class _Work:
     def _kept(self, topics: Sequence[Topic]) -> Parts:
         asked = [[topic.qid, topic.text, topic.time] for topic in topics]
         settings = {**self.options, "judged": _plain(self.options.get("judged"))}
+        if self.plans is not None:
+            settings["plans"] = mark_of(self.plans, [topic.qid for topic in topics])
         key = digest(
             self.engine.collection.fingerprint, self.ranker.name, self.ranker.settings(), asked, settings, self.size
         )
-        return Parts(self.folder, key)
+        return Parts(self.folder, key, with_expansions=self.with_expansions)
+
+    def _answer(self, result: ShardedResult) -> Answer:
+        line = line_of(result, self.engine.collection, self.ranker.name) if self.with_expansions else None
+        notes = {name: value for name, value in result.notes.items() if name in ("time", "pruned", "dropped")}
+        is_empty = result.query.is_empty and not len(result.plan.model)
+        return Answer(result.query.qid, result.ranking, is_empty, notes, line)
+
+    @contextmanager
+    def bar(self, n_topics: int) -> Iterator[Any]:
+        """Topics done; and since a whole batch is done at once, how far Spark is with its tasks."""
+        context = getattr(self.engine.runner, "context", None)
+        with bar(total=n_topics, label="ranking", unit="topic") as shown:
+
+            def look() -> None:
+                if context is not None:
+                    shown.set_postfix_str(tasks(context), refresh=False)
+
+            with alive(shown, look):
+                yield shown
 
 
 def _plain(judged: Mapping[str, Judged] | None) -> Any:
     return judged and {qid: [list(j.relevant), list(j.nonrelevant)] for qid, j in judged.items()}
-
-
-def _answer(result: ShardedResult) -> Answer:
-    notes = {name: value for name, value in result.notes.items() if name in ("time", "pruned", "dropped")}
-    return Answer(result.query.qid, result.ranking, result.query.is_empty and not len(result.plan.model), notes)

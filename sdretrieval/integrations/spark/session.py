@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sdretrieval.errors import JavaError, SdretrievalError
+from sdretrieval.integrations.spark.watching import waiting
 from sdretrieval.lucene.jvm import find_spark_java
 
 # Only where neither the user nor spark-defaults.conf says otherwise.
@@ -48,6 +49,19 @@ def import_pyspark() -> Any:
     return pyspark
 
 
+def java_for_spark() -> tuple[str, str]:
+    """The folder of the Java that Spark is started with, and how it was found. Raises :class:`JavaError`."""
+    named = os.environ.get("SPARK_JAVA_HOME")
+    if named:
+        if not any((Path(named) / "bin" / name).is_file() for name in ("java", "java.exe")):
+            raise JavaError(
+                f"SPARK_JAVA_HOME is {named}, where no Java is (bin/java).", remedy="Correct it, or unset it."
+            )
+        return named, "SPARK_JAVA_HOME"
+    java = find_spark_java()
+    return str(java.home), f"{java.version}, {java.source}"
+
+
 @contextmanager
 def spark_context(
     master: str | None = None, *, name: str = "sdretrieval", settings: Mapping[str, str] | None = None
@@ -63,7 +77,8 @@ def spark_context(
         yield running
         return
     settings = dict(settings or {})
-    with _environment(settings.get("spark.driver.memory")):
+    # The bar first: what the environment keeps quiet are the workers' bars.
+    with waiting("starting Spark"), _environment(settings.get("spark.driver.memory")):
         context = _start(pyspark, master, name, settings)
     try:
         yield context
@@ -97,8 +112,7 @@ def _start(pyspark: Any, master: str | None, name: str, settings: dict[str, str]
 @contextmanager
 def _environment(driver_memory: str | None) -> Iterator[None]:
     """What the launcher reads: Java, the workers' Python, an address where the machine's own name has none."""
-    java = os.environ.get("SPARK_JAVA_HOME") or str(find_spark_java().home)
-    wanted = {"JAVA_HOME": java}
+    wanted = {"JAVA_HOME": java_for_spark()[0]}
     optional = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     # What is read before the driver's JVM is there, and so not from the settings.
     memory = ["--driver-memory", driver_memory] if driver_memory else []

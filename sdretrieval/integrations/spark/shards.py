@@ -7,8 +7,10 @@
       shard-00001/ …
       statistics/<fingerprint>/           sums over all shards
 
-The folder must be mounted at the same place on the driver and on every worker (NFS, Lustre, CephFS, a FUSE mount of
-HDFS or an object store): workers map the files into memory. They open snapshots alone, and never start Java.
+A folder is mounted at the same place on the driver and on every worker (NFS, Lustre, CephFS), and mapped into memory
+where it lies (:class:`OnDisk`). A collection may also lie at an address, laid out alike: ``hdfs://…``, ``s3a://…``,
+whatever Spark sees (:class:`Remote`); workers then map copies of the snapshots on their own disks. They open snapshots
+alone, and rank without Java.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,11 +30,13 @@ import numpy as np
 from sdretrieval.errors import IndexProblem, ParameterError, SdretrievalError
 from sdretrieval.files import atomic_writer
 from sdretrieval.integrations.spark import packed
+from sdretrieval.integrations.spark.copies import cache_folder, local_copy
+from sdretrieval.integrations.spark.storage import Hadoop, HadoopShell, StorageProblem, last_name, place_of
 from sdretrieval.integrations.spark.totals import Totals, totals_problem
 from sdretrieval.lucene.analysis import AnalyzerSpec
-from sdretrieval.ranking.base import Plan
 from sdretrieval.ranking.engine import Engine
 from sdretrieval.snapshot import Snapshot, load_snapshot, open_snapshot, snapshot_folder
+from sdretrieval.snapshot import _problem as snapshot_problem
 from sdretrieval.statistics import Statistics
 
 MANIFEST = "collection.json"
@@ -93,8 +98,10 @@ class OnDisk(Collection):
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder).absolute()  # the same on every machine, wherever the worker runs
-        self.name = self.folder.name
-        self.manifest = _read_manifest(self.folder)
+        self._describe(str(self.folder), self.folder.name, _read_manifest(self.folder))
+
+    def _describe(self, address: str, name: str, manifest: dict[str, Any]) -> None:
+        self.address, self.name, self.manifest = address, name, manifest
         self.shards = self.manifest["shards"]
         self.n_shards = len(self.shards)
         self.analyzer = AnalyzerSpec.from_json(self.manifest.get("analyzer", {}))
@@ -102,7 +109,7 @@ class OnDisk(Collection):
         self.fingerprint = hashlib.sha256(marks.encode()).hexdigest()[:32]
 
     def path(self, number: int) -> Path:
-        """Of the shard's snapshot."""
+        """Of the shard's snapshot, on this machine."""
         shard = self.shards[number]
         return self.folder / f"{shard['name']}.snapshot" / shard["snapshot"]
 
@@ -110,15 +117,22 @@ class OnDisk(Collection):
         name = self.shards[number]["name"]
         try:
             return load_snapshot(self.path(number), analyzer=self.analyzer, name=f"{self.name}/{name}")
-        except IndexProblem as error:
+        except (IndexProblem, StorageProblem) as error:
+            lost = isinstance(error, IndexProblem) or error.missing
             raise IndexProblem(
-                f"shard {name} ({number + 1} of {self.n_shards}) of {self.folder}: {error.message}",
-                remedy=f"Bring the file back, or run `sdretrieval spark index … --index {self.folder} --resume`.",
+                f"shard {name} ({number + 1} of {self.n_shards}) of {self.address}: {error.message}",
+                remedy=f"Bring the file back, or run `sdretrieval spark index … --index {self.address} --resume`."
+                if lost
+                else error.remedy,
             ) from None
 
     @property
     def totals_folder(self) -> Path:
+        """Of the sums over all shards, on this machine."""
         return self.folder / "statistics" / self.fingerprint
+
+    def keep_totals(self, totals: Totals) -> None:
+        totals.save(self.totals_folder)
 
     @property
     def has_totals(self) -> bool:
@@ -129,36 +143,125 @@ class OnDisk(Collection):
         return Totals.load(self.totals_folder)
 
 
-def open_collection(folder: str | os.PathLike[str]) -> OnDisk:
-    return OnDisk(folder)
+class Remote(OnDisk):
+    """An address with a manifest. Snapshots and sums are mapped from copies on this machine, made when first needed."""
+
+    def __init__(self, address: str, manifest: dict[str, Any], storage: Hadoop | HadoopShell, local: str | None = None):
+        self.storage, self.local = storage, local
+        self._describe(address, last_name(address), manifest)
+
+    @classmethod
+    def open(cls, address: str, context: Any) -> Remote:
+        storage = Hadoop(context)
+        address = storage.qualified(address)
+        try:
+            text = storage.read(f"{address}/{MANIFEST}")
+        except StorageProblem as error:
+            if not error.missing:
+                raise
+            is_index = any(entry.name.startswith("segments") for entry in storage.listing(address))
+            raise _no_collection(address, is_index) from None
+        manifest = _checked_manifest(text, f"{address}/{MANIFEST}")
+        return cls(address, manifest, storage, context.getConf().get("spark.local.dir"))
+
+    def for_workers(self) -> Remote:
+        """As it travels: with the manifest, so that no worker reads it, and a client that needs no JVM of Spark's."""
+        storage = self.storage.for_workers() if isinstance(self.storage, Hadoop) else self.storage
+        return Remote(self.address, self.manifest, storage)
+
+    @cached_property
+    def folder(self) -> Path:  # type: ignore[override]
+        """Of the copies on this machine."""
+        return cache_folder(self.address, self.local)
+
+    def path(self, number: int) -> Path:
+        name, mark = self.shards[number]["name"], self.shards[number]["snapshot"]
+        return local_copy(
+            self.storage, f"{self.address}/{name}.snapshot/{mark}", self.folder / name / mark,
+            lambda folder: snapshot_problem(folder, mark),
+        )  # fmt: skip
+
+    @property
+    def _totals_address(self) -> str:
+        return f"{self.address}/statistics/{self.fingerprint}"
+
+    @property
+    def has_totals(self) -> bool:
+        try:
+            local_copy(self.storage, self._totals_address, self.totals_folder, totals_problem)
+        except (StorageProblem, IndexProblem) as error:
+            if isinstance(error, StorageProblem) and not error.missing:
+                raise
+            return False
+        return True
+
+    @cached_property
+    def totals(self) -> Totals:  # type: ignore[override]
+        return Totals.load(local_copy(self.storage, self._totals_address, self.totals_folder, totals_problem))
+
+    def keep_totals(self, totals: Totals) -> None:
+        """There, and here."""
+        assert isinstance(self.storage, Hadoop)  # only the driver sums
+        totals.save(self.totals_folder)
+        aside = f"{self.address}/statistics/.building-{os.urandom(4).hex()}"
+        self.storage.make(f"{self.address}/statistics")
+        self.storage.put(self.totals_folder, aside)
+        self.storage.delete(self._totals_address)
+        self.storage.rename(aside, self._totals_address)
+
+
+def open_collection(place: str | os.PathLike[str], context: Any = None) -> OnDisk:
+    """A mounted folder, or an address of any file system that Spark sees: for that the SparkContext is needed."""
+    where = place_of(place)
+    if isinstance(where, Path):
+        return OnDisk(where)
+    if context is None:
+        raise ParameterError(
+            f"{place} is an address: only Spark can reach it", remedy="Pass the SparkContext, or mount it."
+        )
+    return Remote.open(where, context)
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
-    if "://" in os.fspath(folder) or str(folder).split(":/")[0].split("/")[-1] in ("hdfs", "s3a", "s3", "gs", "abfss"):
-        raise ParameterError(
-            f"{folder} is an address, not a folder: workers map the shards into memory",
-            remedy="Mount it (NFS, FUSE) at the same place on all machines, and name that folder.",
-        )
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        content = path.read_bytes()
+    except FileNotFoundError:
+        is_index = folder.is_dir() and any(p.name.startswith("segments") for p in folder.iterdir())
+        raise _no_collection(str(folder), is_index) from None
+    except OSError as error:
+        raise IndexProblem(f"{path} cannot be read ({error}).", remedy="Build the collection again.") from None
+    return _checked_manifest(content, str(path))
+
+
+def _no_collection(place: str, is_index: bool) -> IndexProblem:
+    return IndexProblem(
+        f"{place} is {'one index' if is_index else 'no sharded collection'} (no {MANIFEST} in it).",
+        remedy="Use `sdretrieval search` for one index." if is_index
+        else "Make one with `sdretrieval spark index --input … --index …`; a build that was stopped "
+        "goes on with --resume.",
+    )  # fmt: skip
+
+
+_SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def _checked_manifest(content: bytes, shown: str) -> dict[str, Any]:
+    try:
+        manifest = json.loads(content.decode("utf-8"))
         if manifest["format"] > FORMAT:
             raise IndexProblem(
-                f"{path} is of format {manifest['format']}; this is a program for up to {FORMAT}.",
+                f"{shown} is of format {manifest['format']}; this is a program for up to {FORMAT}.",
                 remedy="Install a newer sdretrieval.",
             )
         if not manifest["shards"] or not all({"name", "snapshot", "documents"} <= set(s) for s in manifest["shards"]):
             raise ValueError("it names no shards")
-    except FileNotFoundError:
-        is_index = folder.is_dir() and any(p.name.startswith("segments") for p in folder.iterdir())
-        raise IndexProblem(
-            f"{folder} is {'one index' if is_index else 'no sharded collection'} (no {MANIFEST} in it).",
-            remedy="Use `sdretrieval search` for one index." if is_index
-            else "Make one with `sdretrieval spark index --input … --index …`; a build that was stopped "
-            "goes on with --resume.",
-        ) from None  # fmt: skip
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise IndexProblem(f"{path} cannot be read ({error}).", remedy="Build the collection again.") from None
+        for shard in manifest["shards"]:  # they become paths
+            for name in (shard["name"], shard["snapshot"]):
+                if not _SAFE.fullmatch(name):
+                    raise ValueError(f"{name!r} cannot be the name of a shard or snapshot")
+    except (ValueError, KeyError, TypeError) as error:
+        raise IndexProblem(f"{shown} cannot be read ({error}).", remedy="Build the collection again.") from None
     return manifest
 
 
@@ -166,16 +269,19 @@ def shard_name(number: int) -> str:
     return f"shard-{number:05d}"
 
 
-def write_manifest(folder: Path, shards: list[dict[str, Any]], analyzer: AnalyzerSpec, **notes: Any) -> None:
+def manifest_text(shards: list[dict[str, Any]], analyzer: AnalyzerSpec, **notes: Any) -> str:
     from sdretrieval import __version__
 
     content = {
         "format": FORMAT, "created_by": f"sdretrieval {__version__}", "analyzer": analyzer.to_json(), **notes,
         "documents": sum(shard["documents"] for shard in shards), "shards": shards,
     }  # fmt: skip
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def write_manifest(folder: Path, shards: list[dict[str, Any]], analyzer: AnalyzerSpec, **notes: Any) -> None:
     with atomic_writer(folder / MANIFEST) as out:
-        json.dump(content, out, indent=1, ensure_ascii=False)
-        out.write("\n")
+        out.write(manifest_text(shards, analyzer, **notes))
 
 
 def describe_shard(folder: Path, number: int) -> dict[str, Any]:
@@ -195,16 +301,6 @@ def describe_shard(folder: Path, number: int) -> dict[str, Any]:
 # -- one shard as a worker sees it -------------------------------------------------------------------------------
 
 
-class ShardEngine(Engine):
-    """An engine that leaves to the driver what only the whole plan tells."""
-
-    def _is_dense(self, plan: Plan) -> bool:
-        return plan.dense  # type: ignore[attr-defined]
-
-    def _needs_marks(self, plan: Plan) -> bool:
-        return plan.marks  # type: ignore[attr-defined]
-
-
 class Shard:
     """A snapshot, where its words stand among those of all shards, and an engine with the statistics of all."""
 
@@ -217,11 +313,11 @@ class Shard:
         return packed.places_in(self.snapshot.vocabulary, self.totals.vocabulary)
 
     @cached_property
-    def engine(self) -> ShardEngine:
+    def engine(self) -> Engine:
         whole = self.totals
         df, cf = whole.df[self.term_map], whole.cf[self.term_map]
         own = Statistics(whole.n_docs, whole.n_tokens, df, cf, self.snapshot.vocabulary)
-        return ShardEngine(self.snapshot, statistics=own)
+        return Engine(self.snapshot, statistics=own)
 
     def local_terms(self, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Which of ascending terms of the collection this shard has, and their local numbers."""
@@ -240,10 +336,19 @@ class Opened:
         self._shards: OrderedDict[tuple[str, str, int], Shard] = OrderedDict()
         self._collections: dict[tuple[str, str], OnDisk] = {}
 
-    def get(self, folder: str, fingerprint: str, number: int, *, with_totals: bool = True) -> Shard:
-        key = (folder, fingerprint, number)
+    def get(
+        self,
+        place: str,
+        fingerprint: str,
+        number: int,
+        *,
+        with_totals: bool = True,
+        opener: Callable[[], OnDisk] | None = None,
+    ) -> Shard:
+        """``opener`` brings the collection where ``place`` is no folder that could be opened here."""
+        key = (place, fingerprint, number)
         if key not in self._shards:
-            collection = self._collection(folder, fingerprint)
+            collection = self._collection(place, fingerprint, opener)
             totals = collection.totals if with_totals else None
             shard = Shard(collection.snapshot(number), totals, number)  # type: ignore[arg-type]
             if not with_totals:
@@ -254,13 +359,13 @@ class Opened:
         self._shards.move_to_end(key)
         return self._shards[key]
 
-    def _collection(self, folder: str, fingerprint: str) -> OnDisk:
-        key = (folder, fingerprint)
+    def _collection(self, place: str, fingerprint: str, opener: Callable[[], OnDisk] | None) -> OnDisk:
+        key = (place, fingerprint)
         if key not in self._collections:
-            collection = OnDisk(folder)
+            collection = opener() if opener is not None else OnDisk(place)
             if collection.fingerprint != fingerprint:
                 raise SdretrievalError(
-                    f"{folder} was built anew while this command ran, or differs between machines",
+                    f"{place} was built anew while this command ran, or differs between machines",
                     remedy="Run the command again; the folder must be the same everywhere.",
                 )
             self._collections[key] = collection

@@ -1,0 +1,120 @@
+"""Local copies of what lies at an address: workers map files into memory, and only local ones can be mapped.
+
+    <cache>/<hash of the collection's address>/shard-00000/<fingerprint>/    a snapshot, never the Lucene index
+                                               statistics/<fingerprint>/     the sums over all shards
+
+A copy is made once for a machine, under a name of its own, and renamed when it is whole. Names hold fingerprints, so
+that a copy of another state is never used; one that is damaged is fetched again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from sdretrieval.errors import IndexProblem, SdretrievalError
+from sdretrieval.integrations.spark.storage import Hadoop, HadoopShell, last_name, local_folder
+
+VARIABLE = "SDRETRIEVAL_SHARD_CACHE"
+_REMEDY = f"Set {VARIABLE} to a folder with room (on workers: --conf spark.executorEnv.{VARIABLE}=…)."
+
+
+def cache_folder(address: str, configured: str | None = None) -> Path:
+    """Where the copies of a collection lie. ``configured`` is spark.local.dir, for a driver."""
+    given = os.environ.get(VARIABLE)
+    try:
+        if given:
+            root = Path(given).absolute()
+            root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        else:
+            base = local_folder(configured)
+            if base.name.startswith("blockmgr-"):  # what workers are told ends with the application
+                base = base.parent
+            base.mkdir(parents=True, exist_ok=True)
+            root = base / f"sdretrieval-shards-{os.getuid() if hasattr(os, 'getuid') else 'own'}"
+            _make_own(root)
+        folder = root / hashlib.sha256(address.encode()).hexdigest()[:32]
+        folder.mkdir(exist_ok=True, mode=0o700)
+        return folder
+    except OSError as error:
+        raise SdretrievalError(f"no place for copies of shards ({error})", remedy=_REMEDY) from None
+
+
+def _make_own(root: Path) -> None:
+    """A folder below one that others may write to: it must be the user's, and closed to others."""
+    root.mkdir(exist_ok=True, mode=0o700)
+    found = root.lstat()
+    if not stat.S_ISDIR(found.st_mode) or (
+        hasattr(os, "getuid") and (found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077)
+    ):
+        raise SdretrievalError(
+            f"{root} is not a folder of this user's alone: what lies there cannot be trusted", remedy=_REMEDY
+        )
+
+
+def local_copy(
+    storage: Hadoop | HadoopShell, address: str, target: Path, problem: Callable[[Path], str | None]
+) -> Path:
+    """``target``, fetched from ``address`` where it is not there or ``problem`` finds something wrong with it."""
+    if problem(target) is None:
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with _alone(target) as alone:
+            if problem(target) is None:  # another worker was faster
+                return target
+            if alone:  # what a killed worker left
+                for part in target.parent.glob(f".{target.name}.*.part"):
+                    shutil.rmtree(part, ignore_errors=True)
+            part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
+            try:
+                storage.get([address], part)
+                whole = part / last_name(address)
+                told = problem(whole)
+                if told is not None:
+                    raise IndexProblem(f"{address}: {told}")
+                _put_in_place(whole, target, problem)
+            finally:
+                shutil.rmtree(part, ignore_errors=True)
+            _remove_others(target)
+    except OSError as error:
+        raise SdretrievalError(f"{address} cannot be copied to {target} ({error})", remedy=_REMEDY) from None
+    return target
+
+
+def _put_in_place(whole: Path, target: Path, problem: Callable[[Path], str | None]) -> None:
+    """Rename a copy; whoever comes second, where there are no locks, finds a whole one and discards their own."""
+    if problem(target) is not None:
+        with suppress(OSError):  # a damaged one goes with what was fetched beside it
+            target.rename(whole.with_name("damaged"))
+    try:
+        whole.rename(target)
+    except OSError:
+        if problem(target) is not None:
+            raise
+
+
+def _remove_others(target: Path) -> None:
+    """Copies of earlier states; whoever has them open keeps them."""
+    for other in target.parent.iterdir():
+        if other.is_dir() and not other.name.startswith(".") and other != target:
+            shutil.rmtree(other, ignore_errors=True)
+
+
+@contextmanager
+def _alone(target: Path) -> Iterator[bool]:
+    """Hold the lock of a copy: workers of one machine fetch it once. False where there are no locks."""
+    try:
+        import fcntl
+    except ImportError:
+        yield False
+        return
+    with open(target.parent / f".{target.name}.lock", "w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield True
