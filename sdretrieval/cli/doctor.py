@@ -64,6 +64,7 @@ class Examination:
         for java in jvm.candidates():
             usable = "" if java.major >= jvm.MINIMUM_JAVA else f", too old (needs {jvm.MINIMUM_JAVA})"
             self.fact(f"Java from {java.source}", f"{java.version} at {java.home}{usable}")
+        self.spark()  # before Lucene's Java starts, which sets JAVA_HOME
         try:
             chosen = jvm.find_java()
             self.fact("Java used", f"{chosen.version} ({chosen.source})")
@@ -73,6 +74,20 @@ class Examination:
             self.fact("Lucene", lucene_version())
         except SdretrievalError as error:
             self.problem(error.message, error.remedy or "")
+
+    def spark(self) -> None:
+        """For `sdretrieval spark`. Nothing else needs it, so that what is missing is no problem."""
+        from sdretrieval.integrations.spark.session import java_for_spark
+
+        try:
+            self.fact("PySpark", version("pyspark"))
+        except PackageNotFoundError:
+            self.fact("PySpark", "not installed (for `sdretrieval spark`: pip install 'sdretrieval[spark]')")
+        try:
+            home, found = java_for_spark()
+            self.fact("Java for Spark", f"{home} ({found})")
+        except SdretrievalError as error:
+            self.fact("Java for Spark", f"none. {error.message} {error.remedy or ''}".rstrip())
 
     def index(self, index: Path) -> None:
         from sdretrieval.lucene.analysis import analyzer_of, read_notes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,43 @@ def test_the_machine(doctor):
     assert facts["Lucene"].split(".")[0] in ("9", "10")
     assert {"Python", "pyserini", "numpy"} <= set(facts)
     assert problems == []
+
+
+def test_spark_and_its_java(doctor, monkeypatch, tmp_path):
+    """What `sdretrieval spark` would start with; what is missing is told with its remedy, and is no problem."""
+    versions = {"pyspark": "3.5.6"}
+
+    def version(package: str) -> str:
+        if package == "pyspark" and package not in versions:
+            raise PackageNotFoundError(package)
+        return versions.get(package, "1.0")
+
+    monkeypatch.setattr("sdretrieval.cli.doctor.version", version)
+    monkeypatch.delenv("SPARK_JAVA_HOME", raising=False)
+    monkeypatch.setattr(
+        "sdretrieval.integrations.spark.session.find_spark_java",
+        lambda: jvm.JavaRuntime(Path("/opt/java-17"), "17.0.1", "system"),
+    )
+    facts, problems = doctor()
+    assert facts["PySpark"] == "3.5.6" and facts["Java for Spark"] == f"{Path('/opt/java-17')} (17.0.1, system)"
+    versions.clear()
+    monkeypatch.setattr("sdretrieval.integrations.spark.session.find_spark_java", no_java)
+    facts, problems = doctor()
+    assert facts["PySpark"].startswith("not installed") and "sdretrieval[spark]" in facts["PySpark"]
+    assert facts["Java for Spark"].startswith("none. Spark needs a Java from 17 to 23")
+    assert "openjdk-17" in facts["Java for Spark"] and problems == []
+    monkeypatch.setenv("SPARK_JAVA_HOME", str(tmp_path))
+    assert f"SPARK_JAVA_HOME is {tmp_path}, where no Java is" in doctor()[0]["Java for Spark"]
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").touch()
+    assert doctor()[0]["Java for Spark"] == f"{tmp_path} (SPARK_JAVA_HOME)"
+
+
+def no_java() -> jvm.JavaRuntime:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jvm, "candidates", list)
+        patch.setattr(jvm, "system_candidates", list)
+        return jvm.find_spark_java()
 
 
 def test_an_index_of_our_own(doctor, index, search):

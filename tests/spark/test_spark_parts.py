@@ -15,9 +15,10 @@ from sharding import DAY, Sharding, assert_same, one_index, ranker
 from sdretrieval.errors import IndexProblem, InputError, JavaError, ParameterError
 from sdretrieval.integrations.spark import packed, search
 from sdretrieval.integrations.spark.batches import Answer, Parts
-from sdretrieval.integrations.spark.building import list_files, shard_of
+from sdretrieval.integrations.spark.building import shard_of
 from sdretrieval.integrations.spark.drifting import drift
 from sdretrieval.integrations.spark.ranking import ShardedEngine
+from sdretrieval.integrations.spark.reading import list_files
 from sdretrieval.integrations.spark.runners import Here
 from sdretrieval.integrations.spark.shards import InMemory, Opened, open_collection
 from sdretrieval.integrations.spark.totals import Along, Moments, Totals, past_increments, past_statistics, summed
@@ -306,8 +307,10 @@ def test_a_manifest_from_the_future(tmp_path):
 
 
 def test_an_address_is_no_folder():
-    with pytest.raises(ParameterError, match="workers map the shards into memory"):
+    with pytest.raises(ParameterError, match="only Spark can reach it"):
         open_collection("hdfs://head/collections/news")
+    with pytest.raises(ParameterError, match="two slashes"):
+        open_collection(Path("hdfs://head/collections/news"))
 
 
 def test_a_collection_built_anew_is_not_mixed_with_the_old(tmp_path):
@@ -354,7 +357,7 @@ def test_files_are_listed_with_their_names_below_the_input(tmp_path):
     for name in ("a/x.jsonl", "a/b/y.jsonl", "a/.hidden", "z.jsonl"):
         (tmp_path / name).touch()
     listed = list_files([tmp_path / "a", tmp_path / "z.jsonl"], exclude=tmp_path / "target")
-    assert sorted(relative for _, relative in listed) == ["b/y.jsonl", "x.jsonl", "z.jsonl"]
+    assert sorted(file.relative for file in listed) == ["b/y.jsonl", "x.jsonl", "z.jsonl"]
     with pytest.raises(InputError, match="no such file or folder"):
         list_files([tmp_path / "nowhere"], exclude=tmp_path)
 

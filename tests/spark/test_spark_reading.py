@@ -1,0 +1,149 @@
+"""Files cut into pieces for the tasks that read them: every piece boundary there is, against the file in one piece."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sdretrieval.corpus.record import Document
+from sdretrieval.errors import InputError
+from sdretrieval.integrations.spark import reading
+from sdretrieval.integrations.spark.reading import Bad, File, Piece, Reading, is_splittable, list_files, plan
+from sdretrieval.integrations.spark.storage import StorageProblem
+
+
+class Serial:
+    """As much of a SparkContext as planning asks for."""
+
+    defaultParallelism = 2
+
+    def parallelize(self, items, n):
+        return SimpleNamespace(map=lambda f: SimpleNamespace(collect=lambda: [f(item) for item in items]))
+
+
+def read(tasks, **options) -> list:
+    """What tasks read, in the order of the keys."""
+    given = {"skip_bad": True, **options}
+    found = [pair for task in tasks for pair in Reading({}, **given)(task)]
+    assert [number for number, _ in found] == sorted(number for number, _ in found)
+    return [
+        (each.docid, each.contents, each.source, each.line) if isinstance(each, Document) else each.error.message
+        for _, each in found
+    ]
+
+
+LINES = st.lists(
+    st.one_of(
+        st.integers(0, 10**6).map(
+            lambda i: json.dumps({"id": f"d{i}", "contents": "é日" * (i % 9)}, ensure_ascii=False)
+        ),
+        st.sampled_from(["", " ", "{", '{"id": 1', '"text"', '\ufeff{"id": "bom", "contents": "x"}', "BZh9", "x" * 90]),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(LINES, st.sampled_from(["\n", "\r\n"]), st.booleans(), st.integers(1, 120), st.booleans())
+def test_pieces_read_as_the_whole(tmp_path_factory, lines, end, ended, size, marked):
+    """Same documents, same errors, same line numbers, wherever the file is cut."""
+    lines = ['{"id": "first", "contents": "x"}', *lines]  # what looks compressed is not cut
+    path = tmp_path_factory.mktemp("pieces") / "docs.jsonl"
+    path.write_bytes((b"\xef\xbb\xbf" if marked else b"") + (end.join(lines) + (end if ended else "")).encode())
+    (file,) = list_files([path], exclude=path.parent / "target")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "SPLIT", size)
+        tasks = plan(Serial(), [file], {})
+    assert read(tasks) == read([[(0, Piece(file))]])
+    if file.size > size:
+        assert all(piece.span is not None for task in tasks for _, piece in task)
+
+
+def test_an_error_in_a_piece_names_the_line_of_the_file(tmp_path, monkeypatch):
+    lines = [json.dumps({"id": f"d{i}", "contents": "x" * 40}) for i in range(200)]
+    lines[150] = "{broken"
+    path = tmp_path / "docs.jsonl"
+    path.write_text("\n".join(lines))
+    monkeypatch.setattr(reading, "SPLIT", 500)
+    tasks = plan(Serial(), list_files([path], exclude=tmp_path / "x"), {})
+    assert len(tasks) > 15
+    told = [found for task in tasks for _, found in Reading({}, skip_bad=False)(task) if isinstance(found, Bad)]
+    assert [bad.error.message.partition(" malformed")[0] for bad in told] == [f"{path}:151:"]
+    assert told[0].error.line == 151 and "--skip-bad" in told[0].error.remedy
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options"),
+    [
+        ("a.jsonl", gzip.compress(b"{}\n" * 50), {}),
+        ("a.jsonl", b"{}\n" * 50, {"encoding": "utf-16"}),
+        ("a.json", b"{}\n" * 50, {}),
+        ("a.csv", b"a,b\n" * 50, {}),
+        ("a.jsonl", b"x\n" * 50, {"format": "text"}),
+    ],
+)
+def test_what_cannot_be_cut(tmp_path, name, content, options):
+    (tmp_path / name).write_bytes(content)
+    assert not is_splittable(File(str(tmp_path / name), name, len(content), 0), options)
+
+
+def test_small_files_share_a_task_and_keep_their_order(tmp_path, monkeypatch):
+    for i in range(12):
+        (tmp_path / f"{i:02d}.jsonl").write_text(json.dumps({"id": f"d{i}", "contents": "x"}) + "\n")
+    files = list_files([tmp_path], exclude=tmp_path / "x")
+    assert len(plan(Serial(), files, {})) == 1
+    monkeypatch.setattr(reading, "FILES_AT_ONCE", 5)
+    tasks = plan(Serial(), files, {})
+    assert [len(task) for task in tasks] == [5, 5, 2]
+    assert [docid for docid, *_ in read(tasks)] == [f"d{i}" for i in range(12)]
+
+
+class Elsewhere:
+    """A client that copies from a local folder: what stands behind mem://."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.calls = folder, []
+
+    def get(self, addresses, local):
+        import shutil
+
+        self.calls.append(list(addresses))
+        for address in addresses:
+            shutil.copy(self.folder / address.removeprefix("mem://"), local)
+
+
+def test_files_at_an_address_are_named_by_it(tmp_path, monkeypatch):
+    """Not by the copy that was read; and no copy stays. One call for the files of a folder."""
+    (tmp_path / "there" / "in").mkdir(parents=True)
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "scratch"))
+    for name in ("a.jsonl", "b.jsonl", "in/a.jsonl"):
+        (tmp_path / "there" / name).write_text(f'{{"id": "{name}", "contents": "x"}}\nbroken\n')
+    client = Elsewhere(tmp_path / "there")
+    files = [File(f"mem://{name}", name, 50, 0, True) for name in ("a.jsonl", "b.jsonl", "in/a.jsonl")]
+    found = read([list(enumerate(map(Piece, files)))], storage=client)
+    assert [each[2:] for each in found if isinstance(each, tuple)] == [(file.place, 1) for file in files]
+    assert [each.split(" ")[0] for each in found if isinstance(each, str)] == [f"{file.place}:2:" for file in files]
+    assert client.calls == [["mem://a.jsonl", "mem://b.jsonl"], ["mem://in/a.jsonl"]]
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_a_file_that_cannot_be_fetched_is_not_skipped_as_bad(tmp_path):
+    class Away:
+        def get(self, addresses, local):
+            raise StorageProblem("the network is away")
+
+    task = [(0, Piece(File("mem://a.jsonl", "a.jsonl", 50, 0, True)))]
+    ((_, found),) = Reading({}, skip_bad=True, storage=Away())(task)
+    assert isinstance(found, Bad) and found.is_fatal and "network" in found.error.message
+
+
+def test_an_input_without_files_is_refused(tmp_path):
+    with pytest.raises(InputError, match="no file in it"):
+        list_files([tmp_path], exclude=tmp_path / "x")

@@ -1,0 +1,473 @@
+"""Collections at an address: Hadoop's viewfs:// over a local folder, through the same client as hdfs:// or s3a://."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sharding import Sharding, assert_same, one_index, ranker
+
+from sdretrieval.cli.main import main
+from sdretrieval.demo import write_demo
+from sdretrieval.errors import IndexProblem, JavaError, ParameterError, SdretrievalError
+from sdretrieval.integrations.spark import building, copies, reading, search, storage
+from sdretrieval.integrations.spark.copies import cache_folder, local_copy
+from sdretrieval.integrations.spark.ranking import ShardedEngine
+from sdretrieval.integrations.spark.runners import Here, OnSpark
+from sdretrieval.integrations.spark.shards import Remote, _checked_manifest, open_collection
+from sdretrieval.integrations.spark.storage import Hadoop, HadoopShell, StorageProblem, is_address, place_of
+from sdretrieval.integrations.spark.writing import write_collection
+from sdretrieval.lucene.jvm import find_spark_java
+from sdretrieval.snapshot import ARRAYS
+
+pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (sdretrieval[spark])")
+try:
+    find_spark_java()
+except JavaError as error:
+    pytest.skip(f"no Java for Spark: {error.message}", allow_module_level=True)
+# Workers cannot import this file: what it defines travels whole.
+pyspark.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+pytestmark = pytest.mark.java
+
+SECRET = "not-to-be-seen"
+
+
+# -- without Spark -----------------------------------------------------------------------------------------------
+
+
+def test_what_is_an_address():
+    assert is_address("hdfs://head:8020/news") and is_address("s3a://bucket/news")
+    assert not any(map(is_address, ("news", "/mnt/news", "C:/news", "file:///mnt/news", Path("hdfs:/news"), None)))
+    assert place_of("file:///mnt/a b") == Path("/mnt/a b") and place_of("news") == Path("news")
+    assert place_of("hdfs://head//a/./b/") == "hdfs://head/a/b"
+    assert place_of("abfss://container@account/a") == "abfss://container@account/a"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("hdfs://head", "the root"),
+        ("hdfs://head/", "the root"),
+        ("hdfs://head/a/../b", "'..'"),
+        ("hdfs://head/a\nb", "control character"),
+        ("s3a://key:password@bucket/a", "a password in it"),
+        ("file://other/a", "another machine"),
+        ("hdfs:/head/a", "two slashes"),
+    ],
+)
+def test_addresses_that_are_refused(text, told):
+    with pytest.raises(ParameterError, match=told) as caught:
+        place_of(text)
+    assert "password@" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["../../etc", "/etc", "", ".hidden", "a/b", "a\\b", 7])
+def test_names_in_a_manifest_stay_below_it(name):
+    for shard in ({"name": name, "snapshot": "f", "documents": 1}, {"name": "s", "snapshot": name, "documents": 1}):
+        with pytest.raises(IndexProblem, match=r"collection\.json cannot be read"):
+            _checked_manifest(json.dumps({"format": 1, "shards": [shard]}).encode(), "collection.json")
+
+
+class Elsewhere:
+    """A client that takes its time, and counts."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.calls, self.lock = folder, 0, threading.Lock()
+
+    def get(self, addresses, local):
+        with self.lock:
+            self.calls += 1
+        for address in addresses:
+            target = local / address.rpartition("/")[2]
+            target.mkdir()
+            for file in sorted((self.folder / target.name).iterdir()):
+                time.sleep(0.02)
+                shutil.copy(file, target)
+
+
+def sizes_differ(folder: Path) -> str | None:
+    try:
+        found = {name: (folder / name).read_text() for name in ("a", "b")}
+    except FileNotFoundError as error:
+        return f"{Path(error.filename).name} is missing"
+    return None if found == {"a": "one", "b": "two"} else "damaged"
+
+
+@pytest.fixture
+def elsewhere(tmp_path) -> Elsewhere:
+    (tmp_path / "there" / "mark").mkdir(parents=True)
+    for name, text in (("a", "one"), ("b", "two")):
+        (tmp_path / "there" / "mark" / name).write_text(text)
+    return Elsewhere(tmp_path / "there")
+
+
+@contextmanager
+def no_locks(target: Path) -> Iterator[bool]:
+    yield False
+
+
+@pytest.mark.parametrize("locks", [True, False])
+def test_two_workers_at_once(elsewhere, tmp_path, monkeypatch, locks):
+    """With locks it is fetched once; without, the first that is whole stays. Never is a half one seen."""
+    if not locks:
+        monkeypatch.setattr(copies, "_alone", no_locks)
+    target = tmp_path / "cache" / "shard" / "mark"
+    with ThreadPoolExecutor(4) as pool:
+        seen = []
+        for _ in range(4):
+            pool.submit(lambda: seen.append(sizes_differ(local_copy(elsewhere, "x://h/mark", target, sizes_differ))))
+        while len(seen) < 4:
+            if target.exists():
+                assert sizes_differ(target) is None
+            time.sleep(0.005)
+    assert seen == [None] * 4
+    assert elsewhere.calls == 1 if locks else elsewhere.calls >= 1
+    assert [path.name for path in target.parent.iterdir() if not path.name.endswith(".lock")] == ["mark"]
+
+
+def test_a_damaged_copy_is_fetched_again_and_old_ones_go(elsewhere, tmp_path):
+    target = tmp_path / "cache" / "mark"
+    for left in ("older", ".mark.123.part"):
+        (target.parent / left).mkdir(parents=True)
+    for _ in range(2):
+        local_copy(elsewhere, "x://h/mark", target, sizes_differ)
+        assert elsewhere.calls == 1
+    assert sorted(path.name for path in target.parent.iterdir()) == [".mark.lock", "mark"]
+    (target / "b").write_text("tw")
+    local_copy(elsewhere, "x://h/mark", target, sizes_differ)
+    assert elsewhere.calls == 2 and sizes_differ(target) is None
+    (elsewhere.folder / "mark" / "b").unlink()
+    (target / "a").unlink()
+    with pytest.raises(IndexProblem, match="x://h/mark: b is missing"):
+        local_copy(elsewhere, "x://h/mark", target, sizes_differ)
+    assert elsewhere.calls == 3 and not list(target.parent.glob("*.part"))
+
+
+def test_a_cache_that_others_may_write_to_is_not_trusted(tmp_path, monkeypatch):
+    monkeypatch.delenv(copies.VARIABLE, raising=False)
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/blockmgr-1,/other")
+    folder = cache_folder("hdfs://head/news")
+    root = tmp_path / f"sdretrieval-shards-{os.getuid()}"
+    assert folder.parent == root and stat.S_IMODE(root.stat().st_mode) == 0o700
+    root.chmod(0o777)
+    with pytest.raises(SdretrievalError, match="cannot be trusted") as caught:
+        cache_folder("hdfs://head/news")
+    assert copies.VARIABLE in str(caught.value)
+    shutil.rmtree(root)
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    root.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(SdretrievalError, match="cannot be trusted"):
+        cache_folder("hdfs://head/news")
+    monkeypatch.setenv(copies.VARIABLE, str(tmp_path / "named"))
+    assert cache_folder("hdfs://head/news").parent == tmp_path / "named"
+
+
+def test_credentials_are_on_no_command_line(monkeypatch, tmp_path):
+    """They are in a file that is its owner's alone, and gone afterwards; a failure is tried again, a loss is not."""
+    import zlib
+
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    shell = HadoopShell(zlib.compress(SECRET.encode()), "somebody")
+    commands: list[list[str]] = []
+    answers = iter(
+        [
+            (1, b"get: Connection reset\nUsage: hadoop fs\n"),
+            (0, b""),
+            (1, b"get: `x://h/lost': No such file or directory\n"),
+        ]
+    )
+
+    def run(command, env, **options):
+        commands.append(command)
+        folder = Path(command[command.index("-cp") + 1].split(os.pathsep)[0])
+        assert (folder / "core-site.xml").read_text() == SECRET
+        assert stat.S_IMODE((folder / "core-site.xml").stat().st_mode) == 0o600
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert env["HADOOP_USER_NAME"] == "somebody"
+        code, told = next(answers)
+        return subprocess.CompletedProcess(command, code, b"", told)
+
+    monkeypatch.setattr(storage.subprocess, "run", run)
+    shell.get(["x://h/a*{b}"], tmp_path)
+    assert len(commands) == 2 and commands[0][-2:] == [r"x://h/a\*\{b\}", tmp_path.as_uri() + "/"]
+    with pytest.raises(StorageProblem, match="x://h/lost: No such file or directory") as caught:
+        shell.get(["x://h/lost"], tmp_path)
+    assert caught.value.missing and len(commands) == 3
+    assert SECRET not in repr(shell) and not any(SECRET in word for command in commands for word in command)
+    assert not list(tmp_path.iterdir())
+
+
+# -- on Spark ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory) -> Path:
+    """The folder behind viewfs://cluster/data."""
+    return tmp_path_factory.mktemp("there")
+
+
+@pytest.fixture(scope="module")
+def spark(there, tmp_path_factory) -> Iterator:
+    from sdretrieval.integrations.spark.session import spark_context
+
+    settings = {
+        "spark.local.dir": str(tmp_path_factory.mktemp("spark")),
+        "spark.hadoop.fs.viewfs.mounttable.cluster.link./data": there.as_uri(),
+        "spark.hadoop.ipc.client.connect.max.retries": "0",
+        "spark.hadoop.fs.some.secret.key": SECRET,
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(copies.VARIABLE, str(tmp_path_factory.mktemp("ca che%20é")))  # local workers inherit it
+        with spark_context("local[2]", settings=settings) as context:
+            yield context
+
+
+def spark_command(*words: object) -> int:
+    return main(["spark", *map(str, words)])
+
+
+@pytest.fixture(scope="module")
+def corpus(there, tmp_path_factory) -> SimpleNamespace:
+    """The demo's documents, in names that a shell or a URL would change; one index of them."""
+    folder = tmp_path_factory.mktemp("corpus")
+    write_demo(folder / "demo", n_docs=160, n_topics=8, mean_words=60)
+    lines = (folder / "demo" / "docs.jsonl").read_text().splitlines(keepends=True)
+    docs = there / "docs"
+    (docs / "sub dir").mkdir(parents=True)
+    (docs / "a*.jsonl").write_text("".join(lines[:60]))
+    (docs / "sub dir" / "b{x}[1]%20é.jsonl").write_text("".join(lines[60:]))
+    (docs / "notes.xyz").write_text("not a document")
+    (docs / ".hidden.jsonl").write_text("not a document either")
+    index = folder / "one"
+    assert main(["index", "--input", str(docs), "--index", str(index), "--date-field", "date"]) == 0
+    demo = folder / "demo"
+    return SimpleNamespace(
+        docs=docs, index=index, topics=demo / "topics.tsv", times=demo / "topics.times.tsv", folder=folder
+    )
+
+
+ADDRESS = "viewfs://cluster/data/news"
+BUILD = ("--input", "viewfs://cluster/data/docs", "--shards", 3, "--date-field", "date")
+
+
+@pytest.fixture(scope="module")
+def built(spark, corpus, there) -> Path:
+    assert spark_command("index", *BUILD, "--index", ADDRESS) == 0
+    return there / "news"
+
+
+def run_of(tmp_path: Path, corpus, verb: tuple, index: object, flags: tuple) -> bytes:
+    output = tmp_path / "run.txt"
+    words = ("--index", index, "--topics", corpus.topics, "--topic-times", corpus.times, "--hits", 40, *flags)
+    assert main([*verb, *map(str, words), "--output", str(output)]) == 0
+    return output.read_bytes()
+
+
+@pytest.mark.parametrize("flags", [("--model", "sd3"), ("--time-prior", "recency", "--as-of", "query-time")])
+def test_search_at_an_address_writes_the_run_of_one_index(built, corpus, tmp_path, flags):
+    wanted = run_of(tmp_path, corpus, ("search",), corpus.index, flags)
+    assert run_of(tmp_path, corpus, ("spark", "search"), ADDRESS, flags) == wanted
+    # Laid out as a folder is: mounted, the same files are a collection too.
+    assert run_of(tmp_path, corpus, ("spark", "search"), built.as_uri(), flags) == wanted
+
+
+def test_the_other_commands_at_an_address(built, corpus, tmp_path):
+    """rerank as one index does it; classify and drift as over the same files in a mounted folder."""
+    from sdretrieval.classify.saved_models import save_classifier
+    from sdretrieval.classify.text_classifier import train
+    from sdretrieval.labelled import LabelledCorpus
+    from sdretrieval.snapshot import open_snapshot
+
+    whole = open_snapshot(corpus.index)
+    first = tmp_path / "first.txt"
+    first.write_bytes(run_of(tmp_path, corpus, ("search",), corpus.index, ("--model", "bm25")))
+    again = ("--run", first, "--model", "sd")
+    assert run_of(tmp_path, corpus, ("spark", "rerank"), ADDRESS, again) == run_of(
+        tmp_path, corpus, ("rerank",), corpus.index, again
+    )
+    halves = tuple(("early",) if t < np.median(whole.times) else ("late",) for t in whole.times)
+    known = LabelledCorpus(
+        list(whole.docids), whole.by_doc.astype(float), whole.vocabulary, halves, np.asarray(whole.times),
+        analyzer=whole.analyzer,
+    )  # fmt: skip
+    save_classifier(train(known, "sd"), tmp_path / "halves.model")
+    frequent = (whole.term(i) for i in np.argsort(-whole.cf).tolist())
+    word = next(term for term in frequent if whole.analyze(term) == [term])
+    for verb in (("classify", "--load", tmp_path / "halves.model"), ("drift", "--words", word, "--bandwidth", "10d")):
+        outputs = []
+        for i, index in enumerate((ADDRESS, built)):
+            outputs.append(tmp_path / f"{verb[0]}-{i}")
+            assert spark_command(*verb, "--index", index, "--output", outputs[-1]) == 0
+        assert outputs[0].read_bytes() == outputs[1].read_bytes() and outputs[0].stat().st_size > 1000
+
+
+def test_nothing_is_left_over(built, spark):
+    names = {path.name for path in built.iterdir() if not path.name.endswith(".crc")}
+    shards = {f"shard-{n:05d}{end}" for n in range(3) for end in ("", ".snapshot")}
+    assert names == {"collection.json", "statistics", *shards}
+    local = Path(spark.getConf().get("spark.local.dir"))
+    assert not list(local.glob("**/sdretrieval-*/core-site.xml")) and not list(local.glob("**/*.attempt-*"))
+
+
+def test_workers_copy_snapshots_alone_and_once(spark, built, there):
+    """Not the Lucene index; and what was copied is used again when what is there is out of reach."""
+    address = "viewfs://cluster/data/once"
+    shutil.copytree(built, there / "once")
+    collection = open_collection(address, spark)
+    assert isinstance(collection, Remote) and collection.address == address
+    runner = OnSpark(collection, spark)
+    search.prepare(collection, runner)
+    counts = [n for _, n in runner.ask(n_docs, None)]
+    assert sum(counts) == 160
+    assert sorted(path.name for path in collection.folder.iterdir()) == [
+        "shard-00000", "shard-00001", "shard-00002", "statistics",
+    ]  # fmt: skip
+    assert not list(collection.folder.glob("**/segments*"))
+    for path in (there / "once").iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+    again = open_collection(address, spark)
+    assert again.has_totals
+    assert [again.for_workers().snapshot(n).n_docs for n in range(3)] == counts
+
+
+def n_docs(shard, request) -> int:
+    return shard.snapshot.n_docs
+
+
+def test_a_lost_file_is_named(spark, built, there):
+    shutil.copytree(built, there / "broken")
+    lost = next((there / "broken").glob("shard-00001.snapshot/*/doc_terms.bin"))
+    lost.unlink()
+    cut = next((there / "broken").glob("shard-00002.snapshot/*/times.bin"))
+    cut.write_bytes(cut.read_bytes()[:-8])
+    cut.with_name(".times.bin.crc").unlink()
+    shutil.rmtree(next((there / "broken").glob("shard-00000.snapshot")))
+    collection = open_collection("viewfs://cluster/data/broken", spark)
+    remote = f"viewfs://cluster/data/broken/shard-00001.snapshot/{lost.parent.name}"
+    with pytest.raises(IndexProblem) as caught:
+        OnSpark(collection, spark).ask(n_docs, None, {1: None})
+    assert f"shard shard-00001 (2 of 3) of viewfs://cluster/data/broken: {remote}: doc_terms.bin" in str(caught.value)
+    assert "--resume" in str(caught.value)
+    with pytest.raises(IndexProblem, match=r"shard-00002 \(3 of 3\).*times.bin has \d+ bytes instead of"):
+        collection.snapshot(2)
+    for storage_there in (collection, collection.for_workers()):
+        with pytest.raises(IndexProblem, match=r"shard-00000 \(1 of 3\).*viewfs://cluster/data/broken/shard-00000.sna"):
+            storage_there.snapshot(0)
+
+
+def test_a_collection_without_sums_is_summed_there(spark, there, tmp_path):
+    """Written by other means, as snapshots alone; every part of a ranking goes through the copies."""
+    sharding = Sharding(3)
+    write_collection(there / "plain", sharding.shards(3))
+    collection = open_collection("viewfs://cluster/data/plain", spark)
+    assert not collection.has_totals
+    search.prepare(collection, OnSpark(collection, spark))
+    assert (there / "plain" / "statistics" / collection.fingerprint / "totals.json").is_file()
+    assert open_collection(there / "plain").totals.n_docs == collection.totals.n_docs == 400
+    found = ShardedEngine(collection, Here(collection)).rank(ranker("sd"), sharding.queries(collection), hits=50)
+    wanted = one_index(sharding.whole, ranker("sd"), sharding.queries(sharding.whole), hits=50)
+    assert_same({result.query.qid: result.ranking for result in found}, wanted)
+
+
+def test_a_stopped_build_goes_on_with_what_is_whole(built, there, spark, capsys):
+    """A shard in place, a whole attempt that no driver put there, and one that was cut short."""
+    address, folder = "viewfs://cluster/data/stopped", there / "stopped"
+    shutil.copytree(built, folder)
+    (folder / "collection.json").unlink()
+    for n in (1, 2):
+        attempt = folder / f"shard-{n:05d}.attempt-0"
+        attempt.mkdir()
+        for end in ("", ".snapshot"):
+            (folder / f"shard-{n:05d}{end}").rename(attempt / f"shard-{n:05d}{end}")
+    next((folder / "shard-00002.attempt-0" / "shard-00002").glob("_*.tim")).unlink()
+    kept = {n: (folder / name / "sdretrieval.json").stat().st_ino
+            for n, name in ((0, "shard-00000"), (1, "shard-00001.attempt-0/shard-00001"))}  # fmt: skip
+    assert spark_command("index", *BUILD, "--index", address) == 2
+    assert "holds a build that was stopped" in capsys.readouterr().err
+    assert spark_command("index", *BUILD, "--index", address, "--resume") == 0
+    assert "2 shards were there already" in capsys.readouterr().err
+    for n, inode in kept.items():
+        assert (folder / f"shard-{n:05d}" / "sdretrieval.json").stat().st_ino == inode
+    assert open_collection(folder).manifest["documents"] == 160
+    assert not list(folder.glob("*.attempt-*"))
+    for n in range(3):
+        assert_same_arrays(built, folder, n)
+
+
+def assert_same_arrays(one: Path, other: Path, number: int) -> None:
+    """Lucene's own files have random marks in them: what is compared is what models see."""
+    a, b = (open_collection(folder).path(number) for folder in (one, other))
+    for name in ARRAYS:
+        assert np.array_equal(np.fromfile(a / f"{name}.bin", "u1"), np.fromfile(b / f"{name}.bin", "u1")), name
+
+
+def test_shards_of_pieces_are_the_same(built, corpus, spark, tmp_path, monkeypatch):
+    """A mounted folder, files cut into pieces of 4000 bytes: the same documents in the same order."""
+    monkeypatch.setattr(reading, "SPLIT", 4000)
+    tasks: list = []
+    plan = building.plan
+
+    def noting(*given):
+        tasks.extend(plan(*given))
+        return tasks
+
+    monkeypatch.setattr(building, "plan", noting)
+    words = ("--input", corpus.docs, "--index", tmp_path / "pieces", "--shards", 3, "--date-field", "date")
+    assert spark_command("index", *words) == 0
+    assert len(tasks) > 5
+    for n in range(3):
+        assert_same_arrays(built, tmp_path / "pieces", n)
+
+
+def test_a_collection_there_is_not_overwritten_unasked(built, corpus, there, capsys):
+    assert spark_command("index", *BUILD, "--index", ADDRESS) == 2
+    assert f"the collection {ADDRESS} exists" in capsys.readouterr().err
+    assert spark_command("index", *BUILD, "--index", "viewfs://cluster/data/docs", "--overwrite") == 2
+    assert "is not a sharded collection" in capsys.readouterr().err
+    assert (corpus.docs / "a*.jsonl").exists()
+
+
+def test_what_cannot_be_reached_is_said_with_a_way_out(spark, corpus, tmp_path, capsys):
+    shared = ("--topics", corpus.topics, "--output", tmp_path / "x")
+    for address, told, remedy in (
+        ("nosuch://host/news", 'No FileSystem for scheme "nosuch"', "no client for nosuch://"),
+        ("s3a://bucket/news", "S3AFileSystem not found", "spark.jars.packages"),
+        ("hdfs://127.0.0.1:1/news", "Connection refused", "Does the service run"),
+        ("hdfs://no-such-host.invalid/news", "UnknownHost", "Check the host"),
+        ("viewfs://cluster/data/nowhere", "is no sharded collection", "spark index"),
+        ("hdfs://head/../news", "'..'", "full path"),
+    ):
+        assert spark_command("search", "--index", address, *shared) == 2
+        err = capsys.readouterr().err
+        assert told in err and remedy in err and address.partition("://")[0] in err, err
+    for words, told in (
+        (("search", "--index", ADDRESS, "--topics", "hdfs://head/t", "--output", "x"), "--topics hdfs://head/t: only"),
+        (("rerank", "--index", ADDRESS, "--run", "s3a://b/r", *shared), "--run s3a://b/r: only"),
+        (("index", *BUILD, "--index", tmp_path / "y", "--threads", 2), "--threads is for `sdretrieval index`"),
+        (("index", *BUILD, "--index", tmp_path / "y", "--encoding", "klingon"), "unknown encoding"),
+        (("index", "--input", "viewfs://cluster/data/nope", "--index", tmp_path / "y", "--shards", 2), "no such file"),
+    ):
+        assert spark_command(*words) == 2
+        assert told in capsys.readouterr().err
+
+
+def test_settings_travel_and_are_not_shown(spark):
+    import zlib
+
+    shell = Hadoop(spark).for_workers()
+    assert SECRET.encode() in zlib.decompress(shell.settings) and SECRET not in repr(shell)
+    assert shell.user == spark.sparkUser()
