@@ -7,9 +7,10 @@ the GIL, none is parallel by itself, and none adds in an order that depends on t
     A, B, kind                evidence φ of a count (see ranking/weighting.py)
     group                     B depends on a document's length alone: B[group[d]], a group for each length
 
-Sums over postings begin as -0.0: x added to it is x, and once anything was added a sum is never -0.0 again (0.0 + 0.0
-and x - x are 0.0). So a document that has none of the words is told from one whose evidence comes to nothing. Every
-way of scoring adds the same products in the same order, and so gives the same bits.
+Sums over postings begin as -0.0: x added to it is x, and no sum that evidence was added to is -0.0 (x - x is 0.0, and
+where the evidence itself might be -0.0 the loops add 0.0). So a document that has none of the words is told from one
+whose evidence comes to nothing. Both ways of walking the postings add the same products in the same order, and so give
+the same bits. Evidence φ is finite and not negative.
 """
 
 from __future__ import annotations
@@ -135,8 +136,9 @@ def score_narrow(
     postings reach ``left``, and is moved on to ``right``. ``tables`` and ``table_of`` are those of evidence_tables.
     ``scores`` has a row for each plan, the document ``left`` in column ``at``.
 
-    A word that many of the documents have is spread out over them, so that the processor adds several documents at a
-    time; and such words wait until a plan has four of them, or another word comes between: order is kept.
+    A word of several plans that many of the documents have is spread out over these, so that the processor adds
+    several documents at a time; and such words wait until a plan has four of them, or another word comes between: the
+    order of adding is kept.
     """
     n, plans = right - left, len(scores)
     phis, spread, taken = np.empty(n), np.empty((8, n)), 0
@@ -148,7 +150,7 @@ def score_narrow(
             continue
         cursor[i] = end
         _evidence(docs, counts, k, end, A[i], B, group, kind, tables, table_of[i], phis)
-        is_common = (end - k) * 4 > n
+        is_common = (end - k) * 4 > n and w_ptr[i + 1] - w_ptr[i] > 2  # for fewer plans it is not worth it
         if is_common:
             if taken == len(spread):
                 for q in range(plans):
@@ -183,9 +185,9 @@ def score_narrow(
 def score_wide(
     ptr, docs, counts, terms, w_ptr, w_plan, w_value, A, B, group, kind, tables, table_of, cursor, left, right, scores
 ):
-    """The same for plans over most of the vocabulary; ``scores`` has a row for each document, a column for each plan.
+    """The same for plans of many words; ``scores`` has a row for each document, a column for each plan.
 
-    Most words are rare and in most of the plans: so the processor adds several plans at a time.
+    Of the many words most are rare, and in many of the plans: so the processor adds several plans at a time.
     """
     n = scores.shape[1]
     row, phis = np.empty(n), np.empty(right - left)
@@ -201,13 +203,18 @@ def score_wide(
             for j in range(k, end):
                 phi, d = phis[j - k], np.uint32(docs[j] - left)
                 for m in range(u, v):
-                    scores[d, np.uint32(w_plan[m])] += phi * w_value[m]
+                    plan = np.uint32(w_plan[m])
+                    scores[d, plan] = scores[d, plan] + phi * w_value[m] + 0.0  # as above
         else:
             row[:] = -0.0
             for m in range(u, v):
-                row[w_plan[m]] = w_value[m]
+                row[w_plan[m]] = w_value[m] + 0.0
             for j in range(k, end):
                 phi, d = phis[j - k], np.uint32(docs[j] - left)
+                if phi == 0.0:  # times a negative weight it would be -0.0
+                    for m in range(u, v):
+                        scores[d, w_plan[m]] += 0.0
+                    continue
                 for q in range(n):
                     scores[d, q] += phi * row[q]
 

@@ -37,6 +37,13 @@ class PackedStrings(Sequence[str]):
     def __len__(self) -> int:
         return len(self._ptr) - 1
 
+    def __reduce__(self) -> tuple:
+        # Lengths are small numbers, positions are not: half the bytes where docids travel between processes.
+        lengths = np.diff(self._ptr)
+        small = lengths.astype(np.min_scalar_type(int(lengths.max(initial=0))))
+        start, stop = int(self._ptr[0]), int(self._ptr[-1])
+        return _from_lengths, (np.array(self._data[start:stop]), small, self._order)
+
     def encoded(self, i: int) -> bytes:
         return self._data[self._ptr[i] : self._ptr[i + 1]].tobytes()
 
@@ -98,3 +105,9 @@ def byte_order(data: np.ndarray, ptr: np.ndarray) -> np.ndarray:
     raw, ends = data.tobytes(), ptr.tolist()
     encoded = [raw[a:b] for a, b in pairwise(ends)]
     return np.array(sorted(range(len(encoded)), key=encoded.__getitem__), dtype=np.int32)
+
+
+def _from_lengths(data: np.ndarray, lengths: np.ndarray, order: np.ndarray | None) -> PackedStrings:
+    ptr = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=ptr[1:])
+    return PackedStrings(data, ptr, order)

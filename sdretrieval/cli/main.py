@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import re
 import sys
 
 from sdretrieval import __version__
@@ -47,6 +48,14 @@ example:
 """
 
 
+_SECRET = re.compile(r"(?is)^((?:--conf=)?[\w.-]*(secret|passw|token|credential|access\.?key|account\.?key)[\w.-]*)=.*")
+
+
+def _without_secret(word: str) -> str:
+    """A word of the command line; of a setting KEY=VALUE that holds a password or the like, not the value."""
+    return _SECRET.sub(r"\1=…", word)
+
+
 def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(
@@ -71,7 +80,7 @@ def main(argv: list[str] | None = None) -> int:
             verb_module.configure(sub)
             sub.set_defaults(run=verb_module.run)
     args = parser.parse_args(argv)
-    args.command = ["sdretrieval", *argv]  # for manifests; sys.argv is another's where one verb calls a second
+    args.command = ["sdretrieval", *map(_without_secret, argv)]  # for manifests: files that are handed on
     try:
         code = args.run(args) or 0
         sys.stdout.flush()  # here, where a closed pipe is still ours to handle

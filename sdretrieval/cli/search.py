@@ -137,7 +137,7 @@ def write(args, verb: str, found, ranker, snapshot, report, began: float, inputs
         write_manifest(args.output, note)
     say = lambda text: print(text, file=sys.stderr)  # noqa: E731
     if report.empty_topics:
-        so = "they keep their order" if verb == "rerank" else "no documents for them"
+        so = "they keep their order" if verb.endswith("rerank") else "no documents for them"
         say(f"no known word in topics {', '.join(report.empty_topics[:10])}: {so}")
     elif without:
         say(f"no documents for topics {', '.join(without[:10])}")

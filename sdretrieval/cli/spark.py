@@ -12,6 +12,7 @@ from typing import Any
 
 from sdretrieval.cli import options, time_options
 from sdretrieval.errors import ParameterError
+from sdretrieval.integrations.spark import BATCH
 
 EXAMPLE = """\
 examples:
@@ -76,23 +77,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    _check_local(args)
+    _check_places(args)
     return ACTIONS[args.action][2](args)
 
 
-_MAY_BE_ADDRESSES = ("index", "input", "master", "conf")
+_FILES = (
+    "topics", "topic_times", "feedback_qrels", "profile", "run_file", "expansion", "save_expansion", "load", "output",
+)  # fmt: skip
 
 
-def _check_local(args: argparse.Namespace) -> None:
-    """Small files are read and written by this process: topics, runs, judgments, tables."""
-    from sdretrieval.integrations.spark.storage import is_address
+def _check_places(args: argparse.Namespace) -> None:
+    """Small files are read and written by this process; of addresses, what is wrong is said before Spark starts."""
+    from sdretrieval.integrations.spark.storage import is_address, place_of, shown
 
-    for name, value in vars(args).items():
-        if name not in _MAY_BE_ADDRESSES and is_address(value):
+    for name in _FILES:
+        value = getattr(args, name, None) or ""
+        if is_address(value):
             flag = "--run" if name == "run_file" else "--" + name.replace("_", "-")
             raise ParameterError(
-                f"{flag} {value}: only --index and --input may be addresses", remedy="Copy the file here, or mount it."
+                f"{flag} {shown(value)}: only --index and --input may be addresses",
+                remedy="Copy the file here, or mount it.",
             )
+    for place in (args.index, *(getattr(args, "input", None) or ())):
+        place_of(place)
 
 
 def _add_spark_arguments(parser: argparse.ArgumentParser) -> None:
@@ -108,7 +115,15 @@ def _add_spark_arguments(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def _spark(args: argparse.Namespace) -> Iterator[Any]:
-    from sdretrieval.integrations.spark.session import spark_context
+    """A SparkContext, while the block lasts."""
+    with _starting(args) as spark:
+        yield spark.context()
+
+
+@contextmanager
+def _starting(args: argparse.Namespace) -> Iterator[Any]:
+    """Spark on its way (see session.Starting), stopped when the block ends."""
+    from sdretrieval.integrations.spark.session import Starting
 
     settings = {}
     for text in args.conf:
@@ -118,8 +133,11 @@ def _spark(args: argparse.Namespace) -> Iterator[Any]:
                 f"--conf takes KEY=VALUE, got {text!r}", remedy="As in --conf spark.executor.memory=4g."
             )
         settings[key] = value
-    with spark_context(args.master, settings=settings) as context:
-        yield context
+    spark = Starting(args.master, settings=settings)
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
 def _opened_early(args: argparse.Namespace) -> Any:
@@ -140,6 +158,10 @@ def _configure_index(parser: argparse.ArgumentParser) -> None:
     for action in parser._actions:
         if action.dest == "threads":
             action.help, action.default = argparse.SUPPRESS, None
+        elif action.dest == "dataset":
+            action.help = argparse.SUPPRESS
+        elif action.dest == "overwrite":
+            action.help = "replace a collection that is there"
         elif action.dest == "input":
             action.help = "files, folders or archives, mounted on all machines, or addresses (hdfs://…, s3a://…)"
         elif action.dest == "index":
@@ -232,13 +254,17 @@ def _configure_ranking(parser: argparse.ArgumentParser) -> None:
         help="keep the N strongest words of the final query: faster, not exact; says what it gave up",
     )  # fmt: skip
     parser.add_argument(
-        "--batch", type=options.positive, default=128, metavar="N",
+        "--batch", type=options.positive, default=BATCH, metavar="N",
         help="topics that share a pass over the shards (default: %(default)s)",
     )  # fmt: skip
-    options.add_threads_argument(parser)
+    parser.add_argument(
+        "--threads", type=options.positive, default=options.default_threads(), metavar="N",
+        help="threads of the driver, which estimate the models (default: %(default)s)",
+    )  # fmt: skip
     options.add_topic_arguments(parser)
     options.add_model_arguments(parser)
     time_options.add_time_arguments(parser)
+    next(action for action in parser._actions if action.dest == "leak_check").help = argparse.SUPPRESS
     parser.add_argument("--save-expansion", metavar="FILE", help="write the estimated queries, to read, edit or replay")
     parser.add_argument("--expansion", metavar="FILE", help="rank with these queries instead of estimating them")
 
@@ -280,46 +306,58 @@ def _rerank(args: argparse.Namespace) -> int:
         say_unmatched({topic.qid for topic in topics}, given)
         return found
 
-    return _rank(args, "rerank", work, {"topics": args.topics, "run": args.run_file})
+    return _rank(args, "spark rerank", work, {"topics": args.topics, "run": args.run_file})
 
 
 def _rank(args: argparse.Namespace, verb: str, work: Callable, inputs: dict) -> int:
-    from sdretrieval.cli.search import check_outputs, write
+    from sdretrieval.cli.search import check_outputs
+
+    if args.leak_check:
+        raise ParameterError("--leak-check is for one index", remedy="Compare two runs with `sdretrieval compare`.")
+    began = time.perf_counter()
+    check_outputs(args)
+    with _starting(args) as spark:  # first, for it takes longest
+        return _rank_on(spark, args, verb, work, inputs, began)
+
+
+def _rank_on(spark: Any, args: argparse.Namespace, verb: str, work: Callable, inputs: dict, began: float) -> int:
+    from sdretrieval.cli.search import write
     from sdretrieval.files import is_special
     from sdretrieval.integrations.spark.ranking import ShardedEngine
     from sdretrieval.integrations.spark.runners import OnSpark
     from sdretrieval.integrations.spark.search import prepare
     from sdretrieval.integrations.spark.shards import open_collection
     from sdretrieval.integrations.spark.watching import watching
+    from sdretrieval.lucene.jvm import start_jvm
     from sdretrieval.ranking.expansion import read_expanded_queries
     from sdretrieval.retrieval import Report
 
-    if args.leak_check:
-        raise ParameterError("--leak-check is for one index", remedy="Compare two runs with `sdretrieval compare`.")
-    began = time.perf_counter()
-    check_outputs(args)
     ranker, topics = time_options.time_from(args, options.ranker_from(args)), options.topics_from(args)
     collection = _opened_early(args)
     if args.expansion:
-        read_expanded_queries(args.expansion)  # what is wrong with the file is said before Spark starts
+        read_expanded_queries(args.expansion)  # what is wrong with the file is said before Spark is there
     judged, report = options.judged_from(args, topics), Report()
     if judged is not None and not ranker.uses_feedback:
         print(f"{ranker.name} learns from no documents: the judged ones change nothing", file=sys.stderr)
     parts = None if is_special(args.output) else Path(f"{args.output}.parts")
     if parts is not None and parts.is_dir():
         print(f"{parts}: finished batches of this run, if there are any, are taken up", file=sys.stderr)
-    with _spark(args) as context:
-        collection = collection or open_collection(args.index, context)
-        runner = OnSpark(collection, context)
-        with watching(context, "summing"):
-            prepare(collection, runner)
-        runner.warm()
-        engine = ShardedEngine(collection, runner, threads=args.threads)
-        with _saved_expansions(args) as on_expansion:
-            found = work(
-                engine, topics, ranker, judged=judged, prune=args.prune, batch=args.batch, parts=parts,
-                plans=_plans(args, collection), on_expansion=on_expansion, report=report,
-            )  # fmt: skip
+    start_jvm()  # for the words of the topics; Spark's own is still starting
+    if collection is not None and topics:
+        collection.analyze(topics[0].text)  # loads the analyzer
+    context = spark.context()
+    collection = collection or open_collection(args.index, context)
+    runner = OnSpark(collection, context)
+    with watching(context, "summing"):
+        prepare(collection, runner)
+    runner.warm()
+    engine = ShardedEngine(collection, runner, threads=args.threads)
+    with _saved_expansions(args) as on_expansion:
+        found = work(
+            engine, topics, ranker, judged=judged, prune=args.prune, batch=args.batch, parts=parts,
+            plans=_plans(args, collection), on_expansion=on_expansion, report=report,
+        )  # fmt: skip
+    spark.release()
     time_options.say_time(ranker, report, collection)  # type: ignore[arg-type]
     write(args, verb, found, ranker, collection, report, began, inputs)
     if parts is not None:
@@ -392,7 +430,7 @@ def _classify(args: argparse.Namespace) -> int:
 
 
 def _configure_drift(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--index", required=True, metavar="DIR", help="a sharded collection with dates")
+    parser.add_argument("--index", required=True, metavar="DIR", help="a collection with dates, or its address")
     parser.add_argument("--words", nargs="+", required=True, metavar="WORD", help="words to follow")
     parser.add_argument("--bandwidth", required=True, metavar="TIME", help="days, or with a unit: 12h, 7d, 2w")
     parser.add_argument("--resolution", default="day", metavar="TIME", help="hour, day, week, month (default: day)")

@@ -79,12 +79,14 @@ class Source:
     def _errors_named(self) -> Iterator[None]:
         try:
             yield
-        except DAMAGED as error:
+        except PermissionError:
+            raise InputError("may not be read (permission denied)", file=self.name) from None
+        except (*DAMAGED, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # bz2 tells of damage by one without
+                raise
             raise InputError(
                 f"damaged compressed data ({error})", file=self.name, remedy="Fetch the file again."
             ) from None
-        except PermissionError:
-            raise InputError("may not be read (permission denied)", file=self.name) from None
 
     def close(self) -> None:
         """For a source that was only looked at."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from sdretrieval.distributions.burstiness import Burstiness
 from sdretrieval.files import atomic_writer
+from sdretrieval.plotting import GREY, STYLE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,18 +17,6 @@ if TYPE_CHECKING:
 COLOURS = {"multinomial": "#c2570c", "dcm": "#2166ac", "dirichlet": "#5aae61", "sd": "#762a83"}
 LINES = {"multinomial": "-", "dcm": "-", "dirichlet": "--", "sd": "-"}
 LABELS = {"multinomial": "multinomial", "dcm": "DCM", "dirichlet": "Dirichlet", "sd": "SD"}
-GREY = "#6b6b6b"
-STYLE: Any = {
-    "font.size": 9,
-    "axes.titlesize": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#e6e6e6",
-    "grid.linewidth": 0.6,
-    "axes.axisbelow": True,
-    "svg.hashsalt": "sdretrieval",  # the same picture, the same bytes
-}
 FURTHEST = 50  # counts shown at most
 
 

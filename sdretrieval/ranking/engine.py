@@ -38,6 +38,7 @@ NOTHING: Ranked = np.zeros(0, dtype=np.int64), np.zeros(0)
 
 BATCH = 64  # queries that share a walk
 SCORES_IN_MEMORY = 1 << 25  # numbers held at once where all scores are wanted: 256 MB
+KEPT = 1 << 22  # documents kept at once as the best of some plans: 128 MB a thread
 SWITCH_SECONDS = 0.0005
 
 
@@ -224,12 +225,12 @@ class Engine:
     def best(self, plans: Sequence[Plan], depth: int) -> list[Ranked]:
         """The best documents of each plan in rank order, and their scores: of those that have any of its words."""
         found: list[Ranked] = [NOTHING] * len(plans)
-        for numbers in self._walked_together(plans):
+        for numbers in self._walked_together(plans, KEPT // max(depth, 1)):
             group = [plans[i] for i in numbers]
             completion, walk = self._completion(group), self._walk(group)
 
             def best_of(span: tuple[int, int], completion=completion, walk=walk) -> Best:
-                best = Best(self.snapshot, walk.n, depth, completion, self.allowed)
+                best = Best(self.snapshot, walk.n, depth, completion, span[1] - span[0], self.allowed)
                 for left, width, scores in walk.blocks(*span):
                     best.add(left, width, scores)
                 return best
@@ -242,7 +243,7 @@ class Engine:
     def score_all(self, plans: Sequence[Plan]) -> list[Ranked]:
         """Documents that have at least one of a plan's words, ascending, and their scores."""
         found: list[Ranked] = [NOTHING] * len(plans)
-        for numbers in self._walked_together(plans):
+        for numbers in self._walked_together(plans, SCORES_IN_MEMORY // max(self.snapshot.n_docs, 1)):
             group = [plans[i] for i in numbers]
             walk, scores = self._walk(group), np.empty((len(group), self.snapshot.n_docs))
 
@@ -259,13 +260,14 @@ class Engine:
                 found[number] = docs, self._complete(plans[number], docs, scores[row][docs])
         return found
 
-    def _walked_together(self, plans: Sequence[Plan]) -> Iterator[Sequence[int]]:
-        """Numbers of plans that share a walk: of one weighting, all narrow or all wide, not too many."""
+    def _walked_together(self, plans: Sequence[Plan], room: int) -> Iterator[Sequence[int]]:
+        """Numbers of plans that share a walk: of one weighting, all narrow or all wide, not more than there is room."""
         groups: dict[tuple[Weighting, bool], list[int]] = {}
         for number, plan in enumerate(plans):
-            groups.setdefault((plan.weighting, is_wide(plan.model)), []).append(number)
+            if len(plan.model):  # without words no document is met
+                groups.setdefault((plan.weighting, is_wide(plan.model)), []).append(number)
         for numbers in groups.values():
-            yield from _batches(numbers, BATCH)
+            yield from _batches(numbers, max(1, min(BATCH, room)))
 
     def score_docs(self, plan: Plan, docs: np.ndarray) -> np.ndarray:
         """Scores of given documents."""
@@ -337,7 +339,7 @@ class Engine:
 
     def top_of_all(self, docs: np.ndarray, scores: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
         """The same for many documents in ascending order, without holding other threads up."""
-        best = Best(self.snapshot, 1, depth, NO_COMPLETION, ties=self.snapshot.docid_rank[docs])
+        best = Best(self.snapshot, 1, depth, NO_COMPLETION, len(docs), ties=self.snapshot.docid_rank[docs])
         best.add(0, len(docs), (scores + 0.0)[np.newaxis])  # a score of -0.0 is a score
         return best.ranked(0)
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
 from sdretrieval import kernels
 from sdretrieval.errors import ParameterError
@@ -17,10 +16,11 @@ from sdretrieval.snapshot import Snapshot
 from sdretrieval.statistics import Statistics
 
 NARROW_SUMS = 1 << 19  # sums of a block of documents and all plans: what the processor keeps near
+NARROW_MOST = 1 << 22  # of these sums, however rare the words: 32 MB
 POSTINGS = 64  # that a word should have in a block, on average, to be worth looking up
 WIDE_BLOCK = 8192  # documents, where the plans are wide
 TABLES = 1 << 22  # numbers in tables of logarithms: 32 MB
-WIDE = 1000  # words, from which on plans are wide: see kernels.score_wide
+WIDE = 1000  # a plan of more words is wide: see kernels.score_wide
 NO_LIMIT = np.zeros(0, dtype=np.bool_)  # for the compiled loops
 
 
@@ -49,13 +49,15 @@ class Best:
         plans: int,
         depth: int,
         completion: Completion,
+        documents: int,
         allowed: np.ndarray | None = None,
         ties: np.ndarray | None = None,
     ) -> None:
-        """``ties``: the places among all docids of the documents whose scores will come, where these are not all."""
+        """``documents``: how many will be added. ``ties``: their places among all docids, where they are not numbers
+        of the snapshot's documents."""
         self.ties = snapshot.docid_rank if ties is None else ties
-        self.snapshot, self.completion = snapshot, completion
-        self.depth = min(depth, snapshot.n_docs)
+        self.snapshot, self.completion, self.wanted = snapshot, completion, depth
+        self.depth = min(depth, documents)
         self.allowed = NO_LIMIT if allowed is None else allowed
         room = (plans, 2 * self.depth + 64)
         self.keys, self.values = np.empty(room, dtype=np.int64), np.empty(room)
@@ -79,7 +81,7 @@ class Best:
         parts = [(part.keys[row, : part.filled[row]], part.values[row]) for part in (self, *others)]
         keys = np.concatenate([keys for keys, _ in parts]) if others else parts[0][0]
         values = np.concatenate([values[: len(keys)] for keys, values in parts]) if others else parts[0][1]
-        order = np.argsort(keys)[: -self.depth - 1 : -1]
+        order = np.argsort(keys)[::-1][: self.wanted]
         return self.snapshot.docids.order[keys[order] & 0xFFFFFFFF].astype(np.int64), values[order]
 
 
@@ -96,12 +98,14 @@ class Walk:
         group: np.ndarray,
     ) -> None:
         self.snapshot, self.weighting, self.n, self.B, self.group = snapshot, weighting, len(models), B, group
-        columns = np.repeat(np.arange(self.n), [len(model) for model in models])
-        rows = np.concatenate([model.terms for model in models])
-        values = np.concatenate([model.weights for model in models])
-        weights = csr_matrix((values, (rows, columns)), shape=(snapshot.n_terms, self.n))
-        self.terms = np.flatnonzero(np.diff(weights.indptr))
-        self.weights = weights[self.terms]
+        # The words' weights as a sparse matrix, a row for each word: see kernels.score_narrow.
+        words = np.concatenate([model.terms for model in models])
+        order = np.argsort(words, kind="stable")
+        words = words[order]
+        edges = np.flatnonzero(np.diff(words, prepend=-1))
+        self.terms, self.w_ptr = words[edges], np.append(edges, len(words))
+        self.w_plan = np.repeat(np.arange(self.n), [len(model) for model in models])[order]
+        self.w_value = np.concatenate([model.weights for model in models])[order]
         self.A = weighting.term_factors(statistics, self.terms)
         self.tables = kernels.evidence_tables(snapshot.term_ptr, self.terms, self.A, B, weighting.kind, TABLES)
         self.is_wide = is_wide(models[0])
@@ -121,10 +125,10 @@ class Walk:
             yield left, right - left, lent
 
     def _score(self, left: int, right: int, cursor: np.ndarray, scores: np.ndarray, at: int) -> None:
-        s, w = self.snapshot, self.weights
+        s = self.snapshot
         given = (
-            s.term_ptr, s.term_docs, s.term_counts, self.terms, w.indptr, w.indices, w.data, self.A, self.B, self.group,
-            self.weighting.kind, *self.tables, cursor, left, right,
+            s.term_ptr, s.term_docs, s.term_counts, self.terms, self.w_ptr, self.w_plan, self.w_value, self.A, self.B,
+            self.group, self.weighting.kind, *self.tables, cursor, left, right,
         )  # fmt: skip
         block = scores[:, at : at + right - left]
         score: Any = kernels.score_wide if self.is_wide else kernels.score_narrow
@@ -142,7 +146,7 @@ class Walk:
             return WIDE_BLOCK
         postings = int(self.snapshot.df[self.terms].sum())
         for_rare = POSTINGS * len(self.terms) * self.snapshot.n_docs // max(postings, 1)
-        return min(max(NARROW_SUMS // self.n, for_rare, 1), max(self.snapshot.n_docs, 1))
+        return max(1, min(max(NARROW_SUMS // self.n, for_rare), NARROW_MOST // self.n, self.snapshot.n_docs))
 
 
 def is_wide(model: TermModel) -> bool:

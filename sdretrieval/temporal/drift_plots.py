@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sdretrieval import plotting
 from sdretrieval.files import atomic_writer
+from sdretrieval.plotting import GREY
 from sdretrieval.temporal.drift import DriftAnalysis
 from sdretrieval.temporal.kernels import Floats
 from sdretrieval.temporal.timeline import DAY, HOUR, format_duration
@@ -18,19 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BLUE, ORANGE, GREY = "#2166ac", "#c2570c", "#6b6b6b"
-STYLE: Any = {
-    "font.size": 9,
-    "axes.titlesize": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#e6e6e6",
-    "grid.linewidth": 0.6,
-    "axes.axisbelow": True,
-    "svg.hashsalt": "sdretrieval",  # the same picture, the same bytes
-    "svg.fonttype": "none",
-}
+BLUE, ORANGE = "#2166ac", "#c2570c"
+STYLE: Any = {**plotting.STYLE, "svg.fonttype": "none"}
 
 
 def write_plots(analysis: DriftAnalysis, term: Callable[[int], str], folder: Path) -> list[Path]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from packages import found_or_installed
 
 PACKAGES = ("chromium", "chromium-driver")
 FLAGS = (
@@ -26,31 +26,12 @@ def find_browser() -> tuple[str, str] | None:
     return (browser, driver) if browser and driver else None
 
 
-def install() -> str | None:
-    """Install the packages; the reason where that cannot be done."""
-    if shutil.which("apt-get") is None:
-        return "chromium is not installed, and there is no apt-get to install it"
-    if os.geteuid() != 0:
-        return f"chromium is not installed; `apt-get install {' '.join(PACKAGES)}` needs root"
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "stdin": subprocess.DEVNULL}
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    try:
-        for command in (["update"], ["install", "-y", "--no-install-recommends", *PACKAGES]):
-            subprocess.run(["apt-get", "-q", *command], check=True, timeout=600, env=environment, **quiet)
-    except (OSError, subprocess.SubprocessError) as error:
-        return f"chromium could not be installed: {error}"
-    return None
-
-
 @pytest.fixture(scope="session")
 def browser() -> Iterator[object]:
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    found = find_browser()
+    found, reason = found_or_installed("chromium", find_browser, *PACKAGES)
     if found is None:
-        reason = install()
-        found = find_browser()
-        if found is None:
-            pytest.skip(reason or "chromium was installed but is not on the path")
+        pytest.skip(reason)
     chromium, chromedriver = found
     with tempfile.TemporaryDirectory(prefix="sdretrieval-browser-", ignore_cleanup_errors=True) as home:
         options = webdriver.ChromeOptions()

@@ -115,3 +115,22 @@ def test_a_closed_pipe_is_no_error(started, words):
     process.stdout = None
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("word", "kept"),
+    [
+        ("spark.hadoop.fs.s3a.secret.key=abc", "spark.hadoop.fs.s3a.secret.key=…"),
+        ("--conf=spark.hadoop.fs.s3a.access.key=abc=", "--conf=spark.hadoop.fs.s3a.access.key=…"),
+        ("spark.authenticate.secret=a\nb", "spark.authenticate.secret=…"),
+        ("spark.hadoop.fs.azure.account.key.x.net=abc", "spark.hadoop.fs.azure.account.key.x.net=…"),
+        ("spark.executor.memory=4g", "spark.executor.memory=4g"),
+        ("runs/secret.txt", "runs/secret.txt"),
+    ],
+)
+def test_manifests_do_not_hold_passwords(monkeypatch, word, kept):
+    seen = []
+    monkeypatch.setattr("sdretrieval.cli.models.configure", lambda parser: parser.add_argument("--conf"))
+    monkeypatch.setattr("sdretrieval.cli.models.run", lambda args: seen.append(args.command))
+    main(["models", word] if word.startswith("--") else ["models", "--conf", word])
+    assert seen[0][-1] == kept

@@ -17,26 +17,19 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from needed import spark_for
 from sharding import MODELS, TIMES, Sharding, assert_same, one_index, ranker
 
 from sdretrieval.cli.main import main
 from sdretrieval.demo import write_demo
-from sdretrieval.errors import IndexProblem, JavaError
+from sdretrieval.errors import IndexProblem
 from sdretrieval.integrations.spark import requests, search
 from sdretrieval.integrations.spark.ranking import Judged, ShardedEngine
 from sdretrieval.integrations.spark.runners import OnSpark
 from sdretrieval.integrations.spark.shards import open_collection
 from sdretrieval.integrations.spark.writing import write_collection
-from sdretrieval.lucene.jvm import find_spark_java
 
-pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (sdretrieval[spark])")
-try:
-    find_spark_java()
-except JavaError as error:
-    pytest.skip(f"no Java for Spark: {error.message}", allow_module_level=True)
-
-# Workers cannot import this file: what it defines travels whole.
-pyspark.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+pyspark = spark_for(sys.modules[__name__])
 pytestmark = pytest.mark.java
 CLUSTER = "local-cluster[2,1,1024]"
 
@@ -397,7 +390,7 @@ def test_an_existing_collection_is_not_overwritten_unasked(built, corpus, capsys
     assert spark_command("index", *words) == 2
     assert "exists" in capsys.readouterr().err
     assert spark_command("index", *words[:3], corpus.docs, "--shards", 3, "--overwrite") == 2
-    assert "is not a sharded collection" in capsys.readouterr().err
+    assert "over its own input" in capsys.readouterr().err
 
 
 def test_a_docid_in_two_files_is_found(spark, corpus, tmp_path, capsys):

@@ -16,23 +16,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from needed import spark_for
 from standalone import standalone
 
 from sdretrieval.cli.main import main
 from sdretrieval.demo import write_demo
-from sdretrieval.errors import JavaError
 from sdretrieval.integrations.spark.runners import OnSpark
 from sdretrieval.integrations.spark.shards import open_collection
-from sdretrieval.lucene.jvm import find_spark_java
 
-pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (sdretrieval[spark])")
-try:
-    find_spark_java()
-except JavaError as error:
-    pytest.skip(f"no Java for Spark: {error.message}", allow_module_level=True)
-
-# Workers cannot import this file: what it defines travels whole.
-pyspark.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+pyspark = spark_for(sys.modules[__name__])
 pytestmark = pytest.mark.java
 
 SHARDS = 3

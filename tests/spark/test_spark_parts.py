@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
@@ -12,19 +13,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sharding import DAY, Sharding, assert_same, one_index, ranker
 
-from sdretrieval.errors import IndexProblem, InputError, JavaError, ParameterError
+from sdretrieval.cli.main import main
+from sdretrieval.cli.search import write
+from sdretrieval.errors import IndexProblem, InputError, JavaError, ParameterError, SdretrievalError
 from sdretrieval.integrations.spark import packed, search
 from sdretrieval.integrations.spark.batches import Answer, Parts
-from sdretrieval.integrations.spark.building import shard_of
+from sdretrieval.integrations.spark.building import _Address, _check_apart, _check_target, _Folder, shard_of
 from sdretrieval.integrations.spark.drifting import drift
 from sdretrieval.integrations.spark.ranking import ShardedEngine
 from sdretrieval.integrations.spark.reading import list_files
 from sdretrieval.integrations.spark.runners import Here
 from sdretrieval.integrations.spark.shards import InMemory, Opened, open_collection
+from sdretrieval.integrations.spark.storage import Entry
 from sdretrieval.integrations.spark.totals import Along, Moments, Totals, past_increments, past_statistics, summed
 from sdretrieval.integrations.spark.writing import write_collection
 from sdretrieval.lucene import jvm
-from sdretrieval.records import Qrels, Ranking, Topic
+from sdretrieval.records import Qrels, Ranking, Run, Topic
 from sdretrieval.retrieval import Report
 from sdretrieval.strings import PackedStrings
 from sdretrieval.temporal.as_of import PastStatistics
@@ -198,8 +202,6 @@ def test_a_kept_batch_comes_back(tmp_path):
     assert parts.load(0, ["1", "3"]) is None and Parts(tmp_path / "run.parts", "other").load(0, ["1", "2"]) is None
     next((tmp_path / "run.parts").iterdir()).write_bytes(b"cut short")
     assert parts.load(0, ["1", "2"]) is None
-    parts.remove()
-    assert not (tmp_path / "run.parts").exists()
 
 
 class Analysed(InMemory):
@@ -360,6 +362,144 @@ def test_files_are_listed_with_their_names_below_the_input(tmp_path):
     assert sorted(file.relative for file in listed) == ["b/y.jsonl", "x.jsonl", "z.jsonl"]
     with pytest.raises(InputError, match="no such file or folder"):
         list_files([tmp_path / "nowhere"], exclude=tmp_path)
+
+
+# -- what a build may replace ------------------------------------------------------------------------------------
+
+
+class Listed:
+    """As much of a file system as is asked about a folder; what is deleted is noted."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.deleted = folder, []
+
+    def status(self, address):
+        return Entry(self.folder.name, True, 0, 0)
+
+    def listing(self, address):
+        return [Entry(path.name, path.is_dir(), 0, 0) for path in sorted(self.folder.iterdir())]
+
+    def delete(self, address):
+        self.deleted.append(address.rpartition("/")[2])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["shard-000.jsonl", "shard-00000.jsonl", "shard-00000", "shard-notes/", "collection.json/", "statistics"],
+)
+@pytest.mark.parametrize("flags", [{"overwrite": True, "resume": False}, {"overwrite": False, "resume": True}])
+def test_what_is_no_collection_is_never_replaced(tmp_path, name, flags):
+    """Pieces of a corpus are often called shards, too."""
+    (tmp_path / "shard-00001").mkdir()
+    (tmp_path / name).mkdir() if name.endswith("/") else (tmp_path / name).write_text("of the user's")
+    storage = Listed(tmp_path)
+    for target in (_Address("x://h/news", storage), _Folder(tmp_path)):
+        with pytest.raises(IndexProblem, match="is not a sharded collection"):
+            _check_target(target, **flags)
+        target._clear(set())  # even if it came to that
+    assert (tmp_path / name).exists() and storage.deleted == ["shard-00001"]
+
+
+def test_what_a_build_clears_away(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "precious").touch()
+    place = tmp_path / "news"
+    folders = [
+        "shard-00000", "shard-00000.snapshot", "shard-00001", "shard-00001.snapshot", "shard-00000.attempt-7-ab",
+        ".shard-00000.attempt-7-ab.7.x_y.building", "statistics",
+    ]  # fmt: skip
+    for name in folders:
+        (place / name).mkdir(parents=True)
+    files = ["collection.json", "collection.json.12ab.tmp", ".collection.json.crc", ".collection.json.7.tmp"]
+    for name in files:
+        (place / name).touch()
+    for target in (_Folder(place), _Address("x://h/news", Listed(place))):
+        _check_target(target, overwrite=True, resume=False)
+    target._clear({"shard-00000"})
+    kept = {"shard-00000", "shard-00000.snapshot", "collection.json"}
+    assert set(target.storage.deleted) == {*folders, *files} - kept
+    (place / "shard-00002").symlink_to(tmp_path / "elsewhere")
+    (place / "shard-00003").symlink_to(tmp_path / "nowhere")
+    target = _Folder(place)
+    _check_target(target, overwrite=True, resume=False)
+    target.begin({"shard-00000"})
+    assert {path.name for path in place.iterdir()} == kept - {"collection.json"}
+    assert (tmp_path / "elsewhere" / "precious").exists()
+
+
+def test_a_collection_is_not_built_over_its_input(tmp_path):
+    docs = tmp_path / "data" / "docs"
+    docs.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    for target, source in (
+        (docs, docs), (tmp_path / "data", docs), (tmp_path / "link", docs), (docs, tmp_path / "link" / "docs"),
+        ("x://h/data", "x://h/data"), ("x://h/data", "x://h/data/docs/a.jsonl"),
+    ):  # fmt: skip
+        with pytest.raises(ParameterError, match="over its own input"):
+            _check_apart(target, [Path("other"), "x://h/other", source])
+    for target, source in (
+        (docs / "news", docs), (tmp_path / "data" / "news", docs), (tmp_path / "data" / "doc", docs),
+        ("x://h/data/news", "x://h/data"), ("x://h/dat", "x://h/data"), (Path("x"), "x://h/data"), ("x://h/a", docs),
+    ):  # fmt: skip
+        _check_apart(target, [source])
+
+
+def test_a_worker_that_does_not_see_the_folder_says_so(tmp_path):
+    with pytest.raises(SdretrievalError, match="on a worker: ") as caught:
+        Opened().get(str(tmp_path / "unmounted"), "fingerprint", 0)
+    assert not isinstance(caught.value, IndexProblem) and "mounted at the same place" in str(caught.value)
+
+
+# -- the command line --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("action", "hidden", "told"),
+    [
+        ("index", ("--dataset", "--threads"), "replace a collection"),
+        ("search", ("--leak-check",), f"(default: {search.BATCH})"),
+        ("rerank", ("--leak-check",), "threads of the driver"),
+        ("drift", (), "or its address"),
+    ],
+)
+def test_help_shows_what_is_offered(capsys, action, hidden, told):
+    with pytest.raises(SystemExit):
+        main(["spark", action, "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert told in shown and not any(flag in shown for flag in hidden)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--index", "i", "--topics", "https://me:secret@h/x"), "--topics https://…: only --index"),
+        (("--index", "s3a://AKIA:sec/ret@bucket/x", "--topics", "t"), "s3a://…: an address with a password"),
+        (("--index", "i", "--topics", "hdfs://h/x"), "--topics hdfs://h/x: only --index"),
+        (("--index", "no-such-folder", "--topics", "t", "--tag", "http://x"), "t"),
+    ],
+)
+def test_places_are_looked_at_before_spark_starts(capsys, tmp_path, monkeypatch, words, told):
+    from sdretrieval.integrations.spark import session
+
+    class Never:
+        def __init__(self, *given, **settings) -> None:
+            raise SdretrievalError("Spark was started")
+
+    monkeypatch.setattr(session, "Starting", Never)
+    assert main(["spark", "search", *words, "--output", str(tmp_path / "run")]) == 2
+    err = capsys.readouterr().err
+    assert (told if told != "t" else "Spark was started") in err
+    assert "sec" not in err and "me:" not in err
+
+
+@pytest.mark.parametrize(
+    ("verb", "told"), [("rerank", "keep their order"), ("spark rerank", "keep their order"), ("search", "no documents")]
+)
+def test_what_is_said_of_topics_without_a_known_word(capsys, verb, told):
+    flags = dict.fromkeys(("tag", "topics", "topic_times", "expansion", "feedback_qrels"))
+    found, report = Run({"1": Ranking(["d"], [1.0])}, "sd"), Report(empty_topics=["1"])
+    write(Namespace(output="/dev/null", **flags), verb, found, None, None, report, 0.0, {})
+    assert told in capsys.readouterr().err
 
 
 # -- Java --------------------------------------------------------------------------------------------------------

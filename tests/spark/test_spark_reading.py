@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,10 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sdretrieval.corpus.problems import Problems
+from sdretrieval.corpus.reading import Reader
 from sdretrieval.corpus.record import Document
-from sdretrieval.errors import InputError
+from sdretrieval.errors import InputError, JavaError, SdretrievalError
 from sdretrieval.integrations.spark import reading
 from sdretrieval.integrations.spark.reading import Bad, File, Piece, Reading, is_splittable, list_files, plan
+from sdretrieval.integrations.spark.runners import Passing, told_plainly
 from sdretrieval.integrations.spark.storage import StorageProblem
 
 
@@ -119,29 +123,98 @@ class Elsewhere:
 
 
 def test_files_at_an_address_are_named_by_it(tmp_path, monkeypatch):
-    """Not by the copy that was read; and no copy stays. One call for the files of a folder."""
+    """Not by the copy that was read; and no copy stays. As few calls as names allow, whatever the folders."""
     (tmp_path / "there" / "in").mkdir(parents=True)
     (tmp_path / "scratch").mkdir()
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "scratch"))
-    for name in ("a.jsonl", "b.jsonl", "in/a.jsonl"):
+    names = ("a.jsonl", "b.jsonl", "in/a.jsonl", "in/c.jsonl")
+    for name in names:
         (tmp_path / "there" / name).write_text(f'{{"id": "{name}", "contents": "x"}}\nbroken\n')
     client = Elsewhere(tmp_path / "there")
-    files = [File(f"mem://{name}", name, 50, 0, True) for name in ("a.jsonl", "b.jsonl", "in/a.jsonl")]
+    files = [File(f"mem://{name}", name, 50, 0, True) for name in names]
     found = read([list(enumerate(map(Piece, files)))], storage=client)
     assert [each[2:] for each in found if isinstance(each, tuple)] == [(file.place, 1) for file in files]
     assert [each.split(" ")[0] for each in found if isinstance(each, str)] == [f"{file.place}:2:" for file in files]
-    assert client.calls == [["mem://a.jsonl", "mem://b.jsonl"], ["mem://in/a.jsonl"]]
+    assert client.calls == [["mem://a.jsonl", "mem://b.jsonl", "mem://in/c.jsonl"], ["mem://in/a.jsonl"]]
     assert not list((tmp_path / "scratch").iterdir())
 
 
-def test_a_file_that_cannot_be_fetched_is_not_skipped_as_bad(tmp_path):
-    class Away:
-        def get(self, addresses, local):
-            raise StorageProblem("the network is away")
+class Away:
+    def __init__(self, problem: Exception) -> None:
+        self.problem = problem
 
-    task = [(0, Piece(File("mem://a.jsonl", "a.jsonl", 50, 0, True)))]
-    ((_, found),) = Reading({}, skip_bad=True, storage=Away())(task)
-    assert isinstance(found, Bad) and found.is_fatal and "network" in found.error.message
+    def get(self, addresses, local):
+        raise self.problem
+
+
+REMOTE = [(0, Piece(File("mem://a.jsonl", "a.jsonl", 50, 0, True)))]
+
+
+def test_a_file_that_was_lost_is_not_skipped_as_bad():
+    ((_, found),) = Reading({}, skip_bad=True, storage=Away(StorageProblem("gone", missing=True)))(REMOTE)
+    assert isinstance(found, Bad) and found.is_fatal and "gone" in found.error.message
+
+
+@pytest.mark.parametrize(
+    ("problem", "told"),
+    [
+        (StorageProblem("mem://a.jsonl: Connection refused", remedy="Does it run?"), "Connection refused"),
+        (JavaError("no Java here", remedy="Install one."), "no Java here"),
+        (OSError(28, "No space left on device", "/scratch"), "/scratch: No space left on device"),
+    ],
+)
+def test_what_another_machine_may_do_leaves_the_task(problem, told):
+    """So that Spark tries it there; what is left when it gives up is said without a traceback."""
+    with pytest.raises(Passing) as caught:
+        list(Reading({}, skip_bad=True, storage=Away(problem))(REMOTE))
+    with pytest.raises(SdretrievalError) as plain, told_plainly():
+        raise RuntimeError(f"Job aborted\n  File ...\nmodule.Passing: {caught.value}\n\n\tat java.lang.Thread.run")
+    assert told in plain.value.message and "java" not in str(plain.value)
+    assert plain.value.remedy
+
+
+def test_the_same_file_at_an_address_twice(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"id": "a", "contents": "x"}\n')
+    task = [(number, piece) for number in (0, 1) for _, piece in REMOTE]
+    assert [docid for docid, *_ in read([task], storage=Elsewhere(tmp_path))] == ["a", "a"]
+
+
+def test_a_damaged_member_of_an_archive_leaves_the_others(tmp_path):
+    """As on one machine; and what is wrong with the archive itself is counted too."""
+    path = tmp_path / "docs.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.txt.gz", gzip.compress(b"x" * 1000)[:20])
+        archive.writestr("b.jsonl", '{"id": "b", "contents": "x"}\n')
+        archive.writestr("../c.jsonl", '{"id": "c", "contents": "x"}\n')
+    problems = Problems(skip=True)
+    wanted = [document.docid for document in Reader(problems=problems).read([path])]
+    found = read([[(0, Piece(File(str(path), path.name, 1, 0)))]])
+    assert [each[0] for each in found if isinstance(each, tuple)] == wanted == ["b"]
+    told = sorted(each for each in found if isinstance(each, str))
+    assert len(told) == problems.count == 2 and "!../c.jsonl: a member" in told[0] and "!a.txt.gz" in told[1]
+
+
+def test_what_only_looks_like_bz2_is_bad_input(tmp_path):
+    path = tmp_path / "docs.jsonl"
+    path.write_bytes(b"BZh is how this line begins\n" * 20)
+    (told,) = read([[(0, Piece(File(str(path), path.name, 1, 0)))]])
+    assert told.startswith(f"{path}:") and "damaged compressed data" in told
+    problems = Problems(skip=True)
+    assert list(Reader(problems=problems).read([path])) == [] and problems.count == 1
+
+
+def test_a_file_that_this_worker_does_not_see(tmp_path):
+    file = File(str(tmp_path / "away.jsonl"), "away.jsonl", 100, 0)
+    with pytest.raises(Passing, match=r"away\.jsonl: No such file.*mounted.* on all workers"):
+        list(Reading({}, skip_bad=True)([(0, Piece(file))]))
+    with pytest.raises(Passing, match=r"away\.jsonl: No such file.*mounted.* on all workers"):
+        reading._Measuring({0: file.place})((0, 0, 10))
+
+
+def test_a_link_to_nothing_is_named(tmp_path):
+    (tmp_path / "x.jsonl").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"x\.jsonl: cannot be read: a link to nothing"):
+        list_files([tmp_path], exclude=tmp_path / "index")
 
 
 def test_an_input_without_files_is_refused(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 import stat
 import subprocess
@@ -18,28 +19,23 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from needed import spark_for
 from sharding import Sharding, assert_same, one_index, ranker
 
 from sdretrieval.cli.main import main
 from sdretrieval.demo import write_demo
-from sdretrieval.errors import IndexProblem, JavaError, ParameterError, SdretrievalError
+from sdretrieval.errors import IndexProblem, ParameterError, SdretrievalError
 from sdretrieval.integrations.spark import building, copies, reading, search, storage
 from sdretrieval.integrations.spark.copies import cache_folder, local_copy
 from sdretrieval.integrations.spark.ranking import ShardedEngine
 from sdretrieval.integrations.spark.runners import Here, OnSpark
 from sdretrieval.integrations.spark.shards import Remote, _checked_manifest, open_collection
 from sdretrieval.integrations.spark.storage import Hadoop, HadoopShell, StorageProblem, is_address, place_of
+from sdretrieval.integrations.spark.totals import Totals
 from sdretrieval.integrations.spark.writing import write_collection
-from sdretrieval.lucene.jvm import find_spark_java
 from sdretrieval.snapshot import ARRAYS
 
-pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (sdretrieval[spark])")
-try:
-    find_spark_java()
-except JavaError as error:
-    pytest.skip(f"no Java for Spark: {error.message}", allow_module_level=True)
-# Workers cannot import this file: what it defines travels whole.
-pyspark.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+pyspark = spark_for(sys.modules[__name__])
 pytestmark = pytest.mark.java
 
 SECRET = "not-to-be-seen"
@@ -52,6 +48,8 @@ def test_what_is_an_address():
     assert is_address("hdfs://head:8020/news") and is_address("s3a://bucket/news")
     assert not any(map(is_address, ("news", "/mnt/news", "C:/news", "file:///mnt/news", Path("hdfs:/news"), None)))
     assert place_of("file:///mnt/a b") == Path("/mnt/a b") and place_of("news") == Path("news")
+    assert place_of("file:/mnt/x:y") == place_of("file://localhost/mnt/x:y") == Path("/mnt/x:y")
+    assert place_of("hdfs://me@head:8020/a:b@c") == "hdfs://me@head:8020/a:b@c"
     assert place_of("hdfs://head//a/./b/") == "hdfs://head/a/b"
     assert place_of("abfss://container@account/a") == "abfss://container@account/a"
 
@@ -64,14 +62,37 @@ def test_what_is_an_address():
         ("hdfs://head/a/../b", "'..'"),
         ("hdfs://head/a\nb", "control character"),
         ("s3a://key:password@bucket/a", "a password in it"),
+        ("s3a://key:pass/password@bucket/a", "a password in it"),
+        ("s3a://key:\npassword@bucket/a", "a password in it"),
+        ("file://key:password@other/a", "a password in it"),
+        ("s3a:/key:password@bucket/a", "a password in it"),
+        ("abfss://container:password@account/a", "a password in it"),
         ("file://other/a", "another machine"),
+        ("file://", "names no file"),
+        ("file://localhost", "names no file"),
         ("hdfs:/head/a", "two slashes"),
+        ("HDFS:/head/a", "two slashes"),
     ],
 )
 def test_addresses_that_are_refused(text, told):
     with pytest.raises(ParameterError, match=told) as caught:
         place_of(text)
     assert "password@" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("reason", "missing", "remedy"),
+    [
+        ("File does not exist: /connect/refused", True, "Check the address."),
+        ("AccessControlException: Permission denied: user=x, inode=/Connection refused/a", False, "Check the rights"),
+        ("Permission denied: user=x, access=READ, path=/timeout/ConnectException/a", False, "Check the rights"),
+        ("Call From h/1 to h:1 failed: java.net.ConnectException: Connection refused", False, "Does the service run"),
+        ("IOException: /permission/denied is a folder", False, "docs/SPARK.md"),
+        ("No space left on device", False, "Make room"),
+    ],
+)
+def test_remedies_are_not_told_by_words_in_paths(reason, missing, remedy):
+    assert storage.explained("hdfs://h/a", reason, missing=missing).remedy.startswith(remedy)
 
 
 @pytest.mark.parametrize("name", ["../../etc", "/etc", "", ".hidden", "a/b", "a\\b", 7])
@@ -140,12 +161,12 @@ def test_two_workers_at_once(elsewhere, tmp_path, monkeypatch, locks):
 
 def test_a_damaged_copy_is_fetched_again_and_old_ones_go(elsewhere, tmp_path):
     target = tmp_path / "cache" / "mark"
-    for left in ("older", ".mark.123.part"):
+    for left in ("older", ".mark.123.part", ".older.123.part"):
         (target.parent / left).mkdir(parents=True)
     for _ in range(2):
         local_copy(elsewhere, "x://h/mark", target, sizes_differ)
         assert elsewhere.calls == 1
-    assert sorted(path.name for path in target.parent.iterdir()) == [".mark.lock", "mark"]
+    assert sorted(path.name for path in target.parent.iterdir()) == [".lock", "mark"]
     (target / "b").write_text("tw")
     local_copy(elsewhere, "x://h/mark", target, sizes_differ)
     assert elsewhere.calls == 2 and sizes_differ(target) is None
@@ -171,8 +192,136 @@ def test_a_cache_that_others_may_write_to_is_not_trusted(tmp_path, monkeypatch):
     root.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(SdretrievalError, match="cannot be trusted"):
         cache_folder("hdfs://head/news")
-    monkeypatch.setenv(copies.VARIABLE, str(tmp_path / "named"))
-    assert cache_folder("hdfs://head/news").parent == tmp_path / "named"
+
+
+def test_so_is_a_cache_that_was_named(tmp_path, monkeypatch):
+    named = tmp_path / "new" / "named"
+    monkeypatch.setenv(copies.VARIABLE, str(named))
+    folder = cache_folder("hdfs://head/news")
+    assert folder.parent == named and [stat.S_IMODE(path.stat().st_mode) for path in (named, folder)] == [0o700] * 2
+    named.chmod(0o755)  # others may look
+    assert cache_folder("hdfs://head/news") == folder
+    for place in (named, folder):
+        place.chmod(0o775)
+        with pytest.raises(SdretrievalError, match=f"{place} is not a folder of this user's alone"):
+            cache_folder("hdfs://head/news")
+        place.chmod(0o700)
+    (tmp_path / "planted").mkdir()
+    for place in (folder, named):
+        shutil.rmtree(place)
+        place.symlink_to(tmp_path / "planted")
+        with pytest.raises(SdretrievalError, match="cannot be trusted"):
+            cache_folder("hdfs://head/news")
+        place.unlink()
+
+
+def test_a_file_system_without_locks_is_gone_on_with(elsewhere, tmp_path, monkeypatch):
+    import fcntl
+
+    def flock(file, operation):
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    target = local_copy(elsewhere, "x://h/mark", tmp_path / "cache" / "mark", sizes_differ)
+    assert sizes_differ(target) is None
+    with storage.scratch_folder() as first, storage.scratch_folder() as second:
+        assert first.is_dir() and second.is_dir()
+    assert not list(tmp_path.glob("*sdretrieval*"))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a child that ends with its parent")
+def test_a_killed_worker_leaves_no_java_and_its_settings_go(tmp_path, monkeypatch):
+    """Its Java ends with it; the folder with its settings goes when the next worker needs one."""
+    bin_folder = tmp_path / "java" / "bin"
+    bin_folder.mkdir(parents=True)
+    (bin_folder / "java").write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid.tmp\nmv {tmp_path}/pid.tmp {tmp_path}/pid\n"
+                                     "exec sleep 60\n")  # fmt: skip
+    (bin_folder / "java").chmod(0o755)
+    local = tmp_path / "local"
+    local.mkdir()
+    monkeypatch.setenv("SPARK_JAVA_HOME", str(bin_folder.parent))
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(local))
+    code = (
+        "import zlib; from pathlib import Path; from sdretrieval.integrations.spark.storage import HadoopShell\n"
+        f"HadoopShell(zlib.compress({SECRET.encode()!r})).get(['hdfs://h/x'], Path('.'))"
+    )
+    worker = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        wait_for(lambda: (tmp_path / "pid").exists())
+        (abandoned,) = local.iterdir()
+        with storage.scratch_folder():
+            assert (abandoned / "core-site.xml").read_text() == SECRET  # in use
+    finally:
+        worker.kill()
+        worker.wait()
+    pid = (tmp_path / "pid").read_text().strip()
+    wait_for(lambda: not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text())
+    assert abandoned.exists()
+    with storage.scratch_folder() as own:
+        assert list(local.iterdir()) == [own] and stat.S_IMODE(own.stat().st_mode) == 0o700
+    assert not list(local.iterdir())
+
+
+def wait_for(happened) -> None:
+    for _ in range(600):
+        if happened():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not happen within 30 s")
+
+
+def test_a_folder_that_is_not_made_is_an_error(monkeypatch):
+    @contextmanager
+    def at(self, address):
+        yield SimpleNamespace(mkdirs=lambda path: False), address
+
+    monkeypatch.setattr(Hadoop, "_at", at)
+    with pytest.raises(StorageProblem, match="hdfs://h/news: the folder cannot be made"):
+        Hadoop.make(object.__new__(Hadoop), "hdfs://h/news")
+
+
+class ReadOnly(Hadoop):
+    """A driver's client, of a place where nothing may be written."""
+
+    def __init__(self, found: object = None) -> None:
+        self.found, self.deleted = found, []
+
+    def status(self, address):
+        return self.found
+
+    def make(self, address):
+        raise StorageProblem(f"{address}: AccessControlException: Permission denied")
+
+    def delete(self, address):
+        self.deleted.append(address)
+
+    def for_workers(self):
+        return HadoopShell(b"")
+
+
+class Failing(ReadOnly):
+    def make(self, address):
+        pass
+
+    def put(self, local, address):
+        raise StorageProblem(f"{address}: Connection reset")
+
+
+@pytest.mark.parametrize("kind", [ReadOnly, Failing])
+def test_sums_that_cannot_be_put_there_travel(tmp_path, monkeypatch, capsys, kind):
+    monkeypatch.setenv(copies.VARIABLE, str(tmp_path / "driver"))
+    manifest = write_collection(tmp_path / "c", Sharding(3).shards(2)).manifest
+    totals = Totals.of(Sharding(3).whole)
+    collection = Remote("x://h/c", manifest, kind())
+    collection.keep_totals(totals)
+    assert "kept on this machine alone" in capsys.readouterr().err
+    assert [".building-" in address for address in collection.storage.deleted] == [True]
+    sent = pickle.dumps(collection.for_workers())
+    monkeypatch.setenv(copies.VARIABLE, str(tmp_path / "worker"))  # where no copy is
+    assert pickle.loads(sent).totals.n_docs == totals.n_docs
+    there = Remote("x://h/c", manifest, kind(found="something"))
+    assert len(pickle.dumps(there.for_workers())) < len(sent) / 4
 
 
 def test_credentials_are_on_no_command_line(monkeypatch, tmp_path):
@@ -180,6 +329,8 @@ def test_credentials_are_on_no_command_line(monkeypatch, tmp_path):
     import zlib
 
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    pauses: list[float] = []
+    monkeypatch.setattr(storage.time, "sleep", pauses.append)
     shell = HadoopShell(zlib.compress(SECRET.encode()), "somebody")
     commands: list[list[str]] = []
     answers = iter(
@@ -205,7 +356,7 @@ def test_credentials_are_on_no_command_line(monkeypatch, tmp_path):
     assert len(commands) == 2 and commands[0][-2:] == [r"x://h/a\*\{b\}", tmp_path.as_uri() + "/"]
     with pytest.raises(StorageProblem, match="x://h/lost: No such file or directory") as caught:
         shell.get(["x://h/lost"], tmp_path)
-    assert caught.value.missing and len(commands) == 3
+    assert caught.value.missing and len(commands) == 3 and pauses == [storage.PAUSE]
     assert SECRET not in repr(shell) and not any(SECRET in word for command in commands for word in command)
     assert not list(tmp_path.iterdir())
 
@@ -231,7 +382,7 @@ def spark(there, tmp_path_factory) -> Iterator:
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(copies.VARIABLE, str(tmp_path_factory.mktemp("ca che%20é")))  # local workers inherit it
-        with spark_context("local[2]", settings=settings) as context:
+        with spark_context("local[2,3]", settings=settings) as context:  # 3: attempts of a task
             yield context
 
 
@@ -295,9 +446,9 @@ def test_the_other_commands_at_an_address(built, corpus, tmp_path):
     first = tmp_path / "first.txt"
     first.write_bytes(run_of(tmp_path, corpus, ("search",), corpus.index, ("--model", "bm25")))
     again = ("--run", first, "--model", "sd")
-    assert run_of(tmp_path, corpus, ("spark", "rerank"), ADDRESS, again) == run_of(
-        tmp_path, corpus, ("rerank",), corpus.index, again
-    )
+    wanted = run_of(tmp_path, corpus, ("rerank",), corpus.index, again)
+    assert run_of(tmp_path, corpus, ("spark", "rerank"), ADDRESS, again) == wanted
+    assert json.loads((tmp_path / "run.txt.manifest.json").read_text())["verb"] == "spark rerank"
     halves = tuple(("early",) if t < np.median(whole.times) else ("late",) for t in whole.times)
     known = LabelledCorpus(
         list(whole.docids), whole.by_doc.astype(float), whole.vocabulary, halves, np.asarray(whole.times),
@@ -346,6 +497,35 @@ def test_workers_copy_snapshots_alone_and_once(spark, built, there):
 
 def n_docs(shard, request) -> int:
     return shard.snapshot.n_docs
+
+
+def test_what_passes_is_tried_again_and_what_stays_is_said_plainly(spark, built, tmp_path, capfd):
+    collection = open_collection(ADDRESS, spark)
+    search.prepare(collection, OnSpark(collection, spark))
+    runner = OnSpark(collection, spark)
+    assert [n for n, _ in runner.ask(Refused(tmp_path / "passing", 2), None)] == [0, 1, 2]
+    for ask in (runner.ask, lambda request, shared: list(runner.stream(request, shared))):
+        shutil.rmtree(tmp_path / "staying", ignore_errors=True)
+        with pytest.raises(SdretrievalError, match=r"^hdfs://h/x: Connection refused \(é\)\n  Does it run\?$"):
+            ask(Refused(tmp_path / "staying", 100), None)
+        assert max(int(path.name[-1]) for path in (tmp_path / "staying").iterdir()) == 2  # three attempts
+    assert "Traceback" not in capfd.readouterr().err
+
+
+class Refused:
+    """A request that fails for a number of times."""
+
+    def __init__(self, folder: Path, times: int) -> None:
+        self.folder, self.times = folder, times
+
+    def __call__(self, shard, request) -> list[int]:
+        for k in range(self.times):
+            self.folder.mkdir(exist_ok=True)
+            mark = self.folder / f"{shard.number}-{k}"
+            if not mark.exists():
+                mark.touch()
+                raise StorageProblem("hdfs://h/x: Connection refused (é)", remedy="Does it run?")
+        return [shard.number]
 
 
 def test_a_lost_file_is_named(spark, built, there):
@@ -433,12 +613,31 @@ def test_shards_of_pieces_are_the_same(built, corpus, spark, tmp_path, monkeypat
         assert_same_arrays(built, tmp_path / "pieces", n)
 
 
+def test_a_file_that_goes_away_while_building_is_named(spark, tmp_path, monkeypatch, capfd):
+    """Not skipped as bad: nobody asked for a part of the corpus."""
+    (tmp_path / "docs").mkdir()
+    for name in "ab":
+        (tmp_path / "docs" / f"{name}.jsonl").write_text(f'{{"id": "{name}", "contents": "x"}}\n')
+    plan = building.plan
+
+    def losing(*given):
+        (tmp_path / "docs" / "b.jsonl").unlink()
+        return plan(*given)
+
+    monkeypatch.setattr(building, "plan", losing)
+    words = ("--input", tmp_path / "docs", "--index", tmp_path / "index", "--shards", 2, "--skip-bad")
+    assert spark_command("index", *words) == 2
+    err = capfd.readouterr().err
+    assert f"{tmp_path}/docs/b.jsonl: No such file" in err and "on all workers" in err and "Traceback" not in err
+
+
 def test_a_collection_there_is_not_overwritten_unasked(built, corpus, there, capsys):
     assert spark_command("index", *BUILD, "--index", ADDRESS) == 2
     assert f"the collection {ADDRESS} exists" in capsys.readouterr().err
-    assert spark_command("index", *BUILD, "--index", "viewfs://cluster/data/docs", "--overwrite") == 2
-    assert "is not a sharded collection" in capsys.readouterr().err
-    assert (corpus.docs / "a*.jsonl").exists()
+    for place, told in (("docs", "over its own input"), ("docs/sub dir", "is not a sharded collection")):
+        assert spark_command("index", *BUILD, "--index", f"viewfs://cluster/data/{place}", "--overwrite") == 2
+        assert told in capsys.readouterr().err
+    assert (corpus.docs / "a*.jsonl").exists() and list((corpus.docs / "sub dir").iterdir())
 
 
 def test_what_cannot_be_reached_is_said_with_a_way_out(spark, corpus, tmp_path, capsys):

@@ -135,23 +135,31 @@ def test_evidence_tables(matrix: csr_matrix, factors):
     assert len(kernels.evidence_tables(ptr, terms, A[terms], B, kernels.SATURATING, 10**6)[0]) == 0
 
 
-def test_a_document_whose_evidence_comes_to_nothing_was_met():
-    """x - x, evidence floored at 0, and that times a negative weight: 0.0, while an unmet document stays -0.0."""
-    counts = csr_matrix(np.array([[1, 1], [1, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0], [0, 0]]))
+@pytest.mark.parametrize("plans", [1, 9], ids=["most-plans-have-it", "few"])
+@pytest.mark.parametrize(
+    ("kind", "b", "weights"),
+    [
+        (kernels.LOG, 1.0, [1.0, -1.0]),  # x - x
+        (kernels.FLOORED, -9.0, [1.0, -1.0]),  # floored at 0
+        (kernels.FLOORED, -9.0, [-1.0, -1.0]),  # and that times a negative weight
+        (kernels.LOG, 1.0, [-0.0, 0.0]),
+    ],
+)
+def test_a_document_whose_evidence_comes_to_nothing_was_met(plans, kind, b, weights):
+    """Its sum is 0.0, while that of an unmet document stays -0.0; and of a plan without the words."""
+    counts = csr_matrix(np.array([[1, 1], [1, 0]] + [[0, 0]] * 7))
     ptr, docs, f = parts(counts.T.tocsr())
-    for kind, B, weights in (
-        (kernels.LOG, np.ones(1), [1.0, -1.0]),
-        (kernels.FLOORED, np.full(1, -9.0), [1.0, -1.0]),
-        (kernels.FLOORED, np.full(1, -9.0), [-1.0, -1.0]),
-    ):
-        scores = np.full((1, 9), -0.0)
-        kernels.score_narrow(
-            ptr, docs, f, np.arange(2), np.arange(3, dtype=np.int32), np.zeros(2, np.int32), np.array(weights),
-            np.ones(2), B, np.zeros(9, np.int32), kind, np.zeros((0, 1)), np.full(2, -1, np.int32),
-            ptr[:2].copy(), 0, 9, 0, scores,
-        )  # fmt: skip
+    args = (
+        ptr, docs, f, np.arange(2), np.arange(3, dtype=np.int32), np.zeros(2, np.int32), np.array(weights), np.ones(2),
+        np.full(1, b), np.zeros(9, np.int32), kind, np.zeros((0, 1)), np.full(2, -1, np.int32),
+    )  # fmt: skip
+    narrow, wide = np.full((plans, 9), -0.0), np.full((9, plans), -0.0)
+    kernels.score_narrow(*args, ptr[:2].copy(), 0, 9, 0, narrow)
+    kernels.score_wide(*args, ptr[:2].copy(), 0, 9, wide)
+    for scores in (narrow, wide.T):
         assert scores[0, 0] == 0.0
-        assert np.signbit(scores[0]).tolist() == [False, scores[0, 1] < 0] + [True] * 7
+        assert np.signbit(scores[0]).tolist() == [False, bool(scores[0, 1] < 0)] + [True] * 7
+        assert np.signbit(scores[1:]).all()
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)

@@ -81,3 +81,19 @@ def test_both_ways_to_look_up_agree_with_the_list(strings: list[str], others: li
     wanted = [position(s) for s in strings + others]
     assert [PackedStrings.pack(strings).find(s) for s in strings + others] == wanted
     assert PackedStrings.pack(strings).find_many(strings + others).tolist() == wanted
+
+
+def test_pickled_strings_are_the_same_and_small():
+    import pickle
+
+    words = [f"doc-{i}" for i in range(1000)] + ["", "é" * 300]
+    strings = PackedStrings.pack(words)
+    again = pickle.loads(pickle.dumps(strings))
+    assert list(again) == words
+    assert again._ptr.dtype == np.int64 and again.order.tolist() == strings.order.tolist()
+    assert again.find("doc-7") == 7
+    short = PackedStrings.pack(words[:1000], is_sorted=True)
+    assert len(pickle.dumps(short)) < len("".join(words[:1000])) + 1000 + 500
+    part = PackedStrings(short._data, short._ptr[10:21])
+    assert list(pickle.loads(pickle.dumps(part))) == words[10:20]
+    assert list(pickle.loads(pickle.dumps(PackedStrings.pack([])))) == []

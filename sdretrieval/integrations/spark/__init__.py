@@ -6,7 +6,10 @@
     requests      what a worker answers: best documents, scores, rows. Pure functions of a shard, no Java
     ranking       the driver's side: two exact phases (three with a time prior) for a batch of topics
     runners       where requests are answered: in this process, or on Spark
+    storage       addresses: whatever file system Spark sees
+    copies        local copies of what lies at an address
     session       finding Spark's Java, and starting Spark
+    reading       a corpus to documents, in parallel
     building      a corpus to shards, in parallel
     batches       runs written batch by batch, so that a stopped one can be taken up again
     expansions    expanded queries, saved and replayed as one index does
@@ -14,3 +17,5 @@
 
 Only ``runners``, ``session`` and ``building`` know Spark, and import it when used.
 """
+
+BATCH = 128  # topics that share the passes over the shards

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,7 +47,6 @@ class Parts:
 
     def __init__(self, folder: Path | None, key: str = "", *, with_expansions: bool = False) -> None:
         self.folder, self.key, self.with_expansions = folder, key, with_expansions
-        self.taken_up = 0
 
     def load(self, number: int, qids: Sequence[str]) -> list[Answer] | None:
         """A finished batch, or None where it is to be done: never done, of another run, or damaged."""
@@ -69,7 +67,6 @@ class Parts:
                 answers.append(Answer(topic["qid"], ranking, topic["is_empty"], topic["notes"], line))
         except (InputError, KeyError, IndexError, TypeError):
             return None
-        self.taken_up += 1
         return answers
 
     def save(self, number: int, answers: Sequence[Answer]) -> None:
@@ -84,11 +81,6 @@ class Parts:
             lines = packed.pack(answer.expansion or "" for answer in answers)
             arrays.update(expansions=lines._data, expansions_ptr=lines._ptr)
         save_arrays(self._path(number), KIND, {"key": self.key, "topics": topics}, arrays)
-
-    def remove(self) -> None:
-        """After the run was written."""
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
 
     def _path(self, number: int) -> Path:
         assert self.folder is not None

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import zlib
 from collections.abc import Iterable, Iterator
@@ -29,7 +30,7 @@ from sdretrieval.corpus.record import Document
 from sdretrieval.errors import IndexProblem, InputError, ParameterError, SdretrievalError
 from sdretrieval.integrations.spark.batches import digest
 from sdretrieval.integrations.spark.reading import Bad, Piece, Reading, list_files, plan
-from sdretrieval.integrations.spark.runners import Failure, _unwrapped
+from sdretrieval.integrations.spark.runners import _unwrapped, failed, told_plainly
 from sdretrieval.integrations.spark.shards import MANIFEST, describe_shard, manifest_text, shard_name, write_manifest
 from sdretrieval.integrations.spark.storage import (
     Hadoop,
@@ -105,6 +106,7 @@ def build_shards(
         target = _Folder(where.absolute())
     reading, building, analyzer = reading or {}, building or {}, analyzer or AnalyzerSpec()
     Reader(**reading)  # what is wrong with the options is said now, not by each worker
+    _check_apart(target.place, sources)
     files = list_files(sources, target.place, storage, reading.get("glob"))
     stamps = [(file.place, file.size, file.modified) for file in files]
     mark = digest(stamps, n_shards, analyzer.to_json(), reading, building, skip_bad)
@@ -118,7 +120,8 @@ def build_shards(
     tasks = plan(context, files, reading)
     documents = context.parallelize(tasks, max(len(tasks), 1)).flatMap(_Dealing(recipe))
     dealt = documents.repartitionAndSortWithinPartitions(n_shards, _shard_of_key)
-    answers = dealt.mapPartitionsWithIndex(_Building(recipe)).collect()
+    with told_plainly():
+        answers = dealt.mapPartitionsWithIndex(_Building(recipe)).collect()
     entries = [target.committed(number, _unwrapped(answer)) for number, answer in enumerate(answers)]
     summary = _summary(entries, finished)
     if summary.documents == 0:
@@ -136,11 +139,25 @@ def build_shards(
     return summary
 
 
+def _check_apart(target: Path | str, sources: list[Path | str]) -> None:
+    """What stands in the target is replaced: it must hold nothing that is to be read."""
+    for source in sources:
+        if isinstance(source, Path):
+            is_inside = isinstance(target, Path) and source.resolve().is_relative_to(target.resolve())
+        else:
+            is_inside = isinstance(target, str) and f"{source}/".startswith(f"{target}/")
+        if is_inside:
+            raise ParameterError(
+                f"the collection {target} would be built over its own input {source}",
+                remedy="Choose another folder with --index.",
+            )
+
+
 def _check_target(target: _Folder | _Address, *, overwrite: bool, resume: bool) -> None:
-    names = target.names()
-    if names == []:
+    found = target.found()
+    if found == {}:
         return
-    if names is None or not all(_is_ours(name) for name in names):
+    if found is None or not all(_is_ours(name, is_folder) for name, is_folder in found.items()):
         raise IndexProblem(
             f"{target.place} exists and is not a sharded collection.",
             remedy="Choose another name with --index; only a sharded collection is ever overwritten.",
@@ -148,23 +165,28 @@ def _check_target(target: _Folder | _Address, *, overwrite: bool, resume: bool) 
     if not overwrite and not resume:
         remedy = "Pass --overwrite to replace it, or choose another name."
         told = f"the collection {target.place} exists."
-        if MANIFEST not in names:
+        if MANIFEST not in found:
             told, remedy = f"{target.place} holds a build that was stopped.", "Pass --resume to go on, or --overwrite."
         raise IndexProblem(told, remedy=remedy)
 
 
-def _is_ours(name: str) -> bool:
-    # MANIFEST with an ending: on its way to be written, or the checksum that Hadoop keeps beside it on a local disk.
-    return name in (MANIFEST, "statistics") or name.lstrip(".").startswith(("shard-", f"{MANIFEST}."))
+_SHARD = re.compile(r"\.?(shard-\d{5})(\.snapshot|\.attempt-[\w.-]+)?")
+# With an ending: on its way to be written, or the checksum that Hadoop keeps beside it on a local disk.
+_MANIFEST = re.compile(rf"\.?{re.escape(MANIFEST)}(\.[\w.]+)?")
+
+
+def _is_ours(name: str, is_folder: bool) -> bool:
+    if is_folder:
+        return name == "statistics" or _SHARD.fullmatch(name) is not None
+    return _MANIFEST.fullmatch(name) is not None
 
 
 def _is_left_over(name: str, keep: set[str]) -> bool:
-    """What attempts left that were killed, and shards of other builds."""
-    return (
-        name.startswith((".", f"{MANIFEST}."))
-        or ".attempt-" in name
-        or (name.startswith("shard-") and name.removesuffix(".snapshot") not in keep)
-    )
+    """Of what is ours: what killed attempts left, shards of other builds, and sums, which are of them."""
+    shard = _SHARD.fullmatch(name)
+    if shard is None:
+        return name != MANIFEST
+    return name not in (shard[1], f"{shard[1]}.snapshot") or shard[1] not in keep
 
 
 class _Folder:
@@ -173,11 +195,13 @@ class _Folder:
     def __init__(self, place: Path) -> None:
         self.place = place
 
-    def names(self) -> list[str] | None:
-        """What is there; None where it is no folder."""
+    def found(self) -> dict[str, bool] | None:
+        """The names there, and whether they are folders, or links to one or to nothing; None where it is no folder."""
         if not self.place.exists():
-            return []
-        return [path.name for path in self.place.iterdir()] if self.place.is_dir() else None
+            return {}
+        if not self.place.is_dir():
+            return None
+        return {path.name: path.is_dir() or not path.exists() for path in self.place.iterdir()}
 
     def finished(self, n_shards: int, mark: str) -> set[int]:
         """Shards that an earlier, stopped build of the same corpus has finished."""
@@ -199,15 +223,17 @@ class _Folder:
         return entry
 
     def finish(self, shards: list[dict[str, Any]], analyzer: AnalyzerSpec, mark: str) -> None:
-        write_manifest(self.place, shards, analyzer, build=mark)
         self._clear({shard["name"] for shard in shards})
+        write_manifest(self.place, shards, analyzer, build=mark)
 
     def _clear(self, keep: set[str]) -> None:
-        for path in list(self.place.iterdir()):
-            if _is_left_over(path.name, keep):
-                if path.is_file():
+        for name, is_folder in (self.found() or {}).items():
+            if _is_ours(name, is_folder) and _is_left_over(name, keep):
+                path = self.place / name
+                if is_folder and not path.is_symlink():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:  # of a link, the link alone
                     path.unlink(missing_ok=True)
-                shutil.rmtree(path, ignore_errors=True)
 
 
 class _Address:
@@ -217,15 +243,16 @@ class _Address:
         self.place, self.storage = place, storage
         self.entries: dict[int, dict[str, Any]] = {}
 
-    def names(self) -> list[str] | None:
+    def found(self) -> dict[str, bool] | None:
         about = self.storage.status(self.place)
         if about is None:
-            return []
-        return [entry.name for entry in self.storage.listing(self.place)] if about.is_folder else None
+            return {}
+        listed = self.storage.listing(self.place)
+        return {entry.name: entry.is_folder for entry in listed} if about.is_folder else None
 
     def finished(self, n_shards: int, mark: str) -> set[int]:
         """Shards in place that are whole, and whole attempts that no driver was left to put there."""
-        names = self.names() or []
+        names = self.found() or {}
         for number in range(n_shards):
             name = shard_name(number)
             found = self._whole(self.place, number, mark) if name in names else None
@@ -285,8 +312,8 @@ class _Address:
         self.storage.write(f"{self.place}/{MANIFEST}", text.encode())
 
     def _clear(self, keep: set[str]) -> None:
-        for name in self.names() or []:
-            if _is_left_over(name, keep):
+        for name, is_folder in (self.found() or {}).items():
+            if _is_ours(name, is_folder) and _is_left_over(name, keep):
                 self.storage.delete(f"{self.place}/{name}")
 
 
@@ -343,8 +370,8 @@ class _Building:
     def __call__(self, number: int, pairs: Iterator[tuple[Key, Document | Bad]]) -> Iterator[Any]:
         try:
             yield self._build(number, (found for _, found in pairs))
-        except SdretrievalError as error:
-            yield Failure(error)
+        except (SdretrievalError, OSError) as error:
+            yield failed(error)
 
     def _build(self, number: int, found: Iterator[Document | Bad]) -> dict[str, Any]:
         if number in self.recipe.finished and self.recipe.is_remote:

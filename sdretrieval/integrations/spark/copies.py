@@ -19,10 +19,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sdretrieval.errors import IndexProblem, SdretrievalError
-from sdretrieval.integrations.spark.storage import Hadoop, HadoopShell, last_name, local_folder
+from sdretrieval.integrations.spark.storage import Hadoop, HadoopShell, hold, last_name, local_folder
 
 VARIABLE = "SDRETRIEVAL_SHARD_CACHE"
-_REMEDY = f"Set {VARIABLE} to a folder with room (on workers: --conf spark.executorEnv.{VARIABLE}=…)."
+_REMEDY = (
+    f"Set {VARIABLE} to a folder of your own (chmod 700), with room; on workers: "
+    f"--conf spark.executorEnv.{VARIABLE}=…"
+)
 
 
 def cache_folder(address: str, configured: str | None = None) -> Path:
@@ -31,31 +34,28 @@ def cache_folder(address: str, configured: str | None = None) -> Path:
     try:
         if given:
             root = Path(given).absolute()
-            root.mkdir(parents=True, exist_ok=True, mode=0o700)
         else:
             base = local_folder(configured)
             if base.name.startswith("blockmgr-"):  # what workers are told ends with the application
                 base = base.parent
-            base.mkdir(parents=True, exist_ok=True)
             root = base / f"sdretrieval-shards-{os.getuid() if hasattr(os, 'getuid') else 'own'}"
-            _make_own(root)
-        folder = root / hashlib.sha256(address.encode()).hexdigest()[:32]
-        folder.mkdir(exist_ok=True, mode=0o700)
-        return folder
+        root.parent.mkdir(parents=True, exist_ok=True)
+        return _made_own(_made_own(root) / hashlib.sha256(address.encode()).hexdigest()[:32])
     except OSError as error:
         raise SdretrievalError(f"no place for copies of shards ({error})", remedy=_REMEDY) from None
 
 
-def _make_own(root: Path) -> None:
-    """A folder below one that others may write to: it must be the user's, and closed to others."""
-    root.mkdir(exist_ok=True, mode=0o700)
-    found = root.lstat()
+def _made_own(folder: Path) -> Path:
+    """What lies above it may be open to others: it must be the user's, no link, and closed to the writing of others."""
+    folder.mkdir(exist_ok=True, mode=0o700)
+    found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or (
-        hasattr(os, "getuid") and (found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077)
+        hasattr(os, "getuid") and (found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o022)
     ):
         raise SdretrievalError(
-            f"{root} is not a folder of this user's alone: what lies there cannot be trusted", remedy=_REMEDY
+            f"{folder} is not a folder of this user's alone: what lies there cannot be trusted", remedy=_REMEDY
         )
+    return folder
 
 
 def local_copy(
@@ -66,11 +66,11 @@ def local_copy(
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with _alone(target) as alone:
+        with _alone(target.parent) as alone:
             if problem(target) is None:  # another worker was faster
                 return target
-            if alone:  # what a killed worker left
-                for part in target.parent.glob(f".{target.name}.*.part"):
+            if alone:  # what killed workers left
+                for part in target.parent.glob(".*.part"):
                     shutil.rmtree(part, ignore_errors=True)
             part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
             try:
@@ -108,13 +108,7 @@ def _remove_others(target: Path) -> None:
 
 
 @contextmanager
-def _alone(target: Path) -> Iterator[bool]:
-    """Hold the lock of a copy: workers of one machine fetch it once. False where there are no locks."""
-    try:
-        import fcntl
-    except ImportError:
-        yield False
-        return
-    with open(target.parent / f".{target.name}.lock", "w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield True
+def _alone(folder: Path) -> Iterator[bool]:
+    """Hold the lock of a shard's copies: workers of one machine fetch it once. False where there are no locks."""
+    with open(folder / ".lock", "w") as stream:
+        yield hold(stream.fileno())

@@ -6,7 +6,22 @@ Named by the setting ``spark.python.daemon.module``; started by Spark as ``pytho
 if __name__ == "__main__":
     import contextlib
     import gc
+    import importlib.util
+    import sys
     import zipimport
+    from pathlib import Path
+
+    # Spark puts its PySpark, an archive of sources, before the installed one. Where that brought the archive along they
+    # are the same, and a module of the archive would be compiled anew each time: most of a second.
+    archives = [path for path in sys.path if path.endswith("pyspark.zip")]
+    sys.path[:] = [path for path in sys.path if path not in archives]
+    installed = importlib.util.find_spec("pyspark")
+    if not all(
+        installed is not None and installed.origin is not None and Path(installed.origin).parent in Path(path).parents
+        for path in archives
+    ):
+        sys.path[1:1] = archives
+        importlib.invalidate_caches()
 
     from pyspark.daemon import manager
 

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from sdretrieval.integrations.spark.shards import Shard
+from sdretrieval.integrations.spark.totals import plus
 from sdretrieval.temporal.drift import WordCurve, WordSums, bins_between, curves_from_sums, word_sums
 from sdretrieval.temporal.local_likelihood import LocalLikelihood
 from sdretrieval.temporal.timeline import Timeline, known_times, middle_of_bin
@@ -100,7 +101,7 @@ def drift(
 ) -> ShardedDrift:
     """The curves of some words, summed over all shards."""
     order = np.argsort(terms, kind="stable")  # shards look words up in ascending order
-    found: ByTime = runner.reduce(by_time, ([terms[i] for i in order], resolution), _plus)
+    found: ByTime = runner.reduce(by_time, ([terms[i] for i in order], resolution), plus)
     line = Timeline(
         found.times, csr_matrix(found.counts), found.lengths.astype(np.float64), found.documents,
         np.zeros(0, dtype=np.int64), float(resolution),
@@ -113,7 +114,3 @@ def drift(
     documents[place], words[place] = found.documents, found.lengths
     back = np.argsort(order)
     return ShardedDrift(grid, documents, words, [curves[i] for i in back])
-
-
-def _plus(a: ByTime, b: ByTime) -> ByTime:
-    return a.plus(b)

@@ -35,7 +35,7 @@ from sdretrieval.errors import InputError, ParameterError
 from sdretrieval.integrations.spark import packed, requests
 from sdretrieval.integrations.spark.requests import Hits, SentBackground, SentPlan, SentStatistics, Surveyed
 from sdretrieval.integrations.spark.shards import Collection, OnDisk
-from sdretrieval.integrations.spark.totals import Along, Increments, merged_timeline, past_statistics, summed
+from sdretrieval.integrations.spark.totals import Along, Increments, merged_timeline, past_statistics, plus, summed
 from sdretrieval.ranking.base import Plan, Ranker
 from sdretrieval.ranking.engine import Result, pruned
 from sdretrieval.ranking.feedback import Feedback, Rows
@@ -153,7 +153,7 @@ class ShardedEngine:
         sent = [self._sent(t, t.result.plan) for t in searching]
         depths = [model.feedback_depth + _size(t.nonrelevant) for t in searching]
         for topic, found, depth in zip(searching, self._best(sent, depths), depths, strict=True):
-            numbers = np.concatenate([(n << _SHARD_BITS) | hits.docs for n, hits in found])
+            numbers = np.concatenate([(n << _SHARD_BITS) | hits.docs.astype(np.int64) for n, hits in found])
             scores = np.concatenate([hits.scores for _, hits in found])
             docids = packed.joined([hits.docids for _, hits in found])
             order = rank_order(docids, scores, depth)
@@ -528,7 +528,7 @@ class ShardedBackground(DriftingBackground):
 
     @cached_property
     def _moments(self):
-        return self.runner.reduce(requests.moments, BINS, _plus)
+        return self.runner.reduce(requests.moments, BINS, plus)
 
     @cached_property
     def resolution(self) -> float | None:
@@ -536,7 +536,7 @@ class ShardedBackground(DriftingBackground):
 
     @cached_property
     def local(self) -> LocalLikelihood:
-        counts: Along = self.runner.reduce(requests.along, self.resolution, _plus)
+        counts: Along = self.runner.reduce(requests.along, self.resolution, plus)
         return LocalLikelihood(
             merged_timeline(counts, self.resolution), None, self.bandwidth, kernel=self.settings.kernel,
             online=self.settings.at == "query",
@@ -564,10 +564,6 @@ class ShardedBackground(DriftingBackground):
         return np.array(
             [self.constant(number, plan, statistics) for number in [*range(len(self._document_bins[1])), -1]]
         )
-
-
-def _plus(a: Any, b: Any) -> Any:
-    return a.plus(b)
 
 
 # -- kept as-of statistics ---------------------------------------------------------------------------------------

@@ -10,8 +10,9 @@ from __future__ import annotations
 import codecs
 import io
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +23,8 @@ from sdretrieval.corpus.reading import Reader
 from sdretrieval.corpus.record import Document
 from sdretrieval.corpus.sources import Source, _file_or_members, _walk, _wanted, archive_suffix
 from sdretrieval.errors import InputError, SdretrievalError
-from sdretrieval.integrations.spark.storage import Hadoop, HadoopShell, last_name, scratch_folder
+from sdretrieval.integrations.spark.runners import Passing, told_plainly
+from sdretrieval.integrations.spark.storage import Hadoop, HadoopShell, StorageProblem, last_name, scratch_folder
 
 SPLIT = 64 << 20  # bytes that a task reads, at most where a file can be cut
 SMALLEST = 1 << 20  # smaller pieces cost more to start than to read
@@ -82,7 +84,11 @@ def list_files(
 
 
 def _local_file(file: Path, relative: str) -> File:
-    about = file.stat()
+    try:
+        about = file.stat()
+    except OSError as error:
+        told = "a link to nothing" if file.is_symlink() else error.strerror
+        raise InputError(f"cannot be read: {told}", file=file, remedy="Take it away, or bring it back.") from None
     return File(str(file.absolute()), relative, about.st_size, about.st_mtime_ns)
 
 
@@ -112,7 +118,9 @@ def plan(context: Any, files: Sequence[File], reading: dict[str, Any]) -> list[l
     spans = [(i, start, end) for i in large for start, end in _cuts(files[i].size, goal)]
     by_file: dict[int, list[tuple[int, int, int]]] = {}
     if spans:  # collect keeps their order
-        for i, start, end, lines in context.parallelize(spans, len(spans)).map(_Measuring(large)).collect():
+        with told_plainly():
+            measured = context.parallelize(spans, len(spans)).map(_Measuring(large)).collect()
+        for i, start, end, lines in measured:
             by_file.setdefault(i, []).append((start, end, lines))
     pieces: list[Piece] = []
     for i, file in enumerate(files):
@@ -164,6 +172,15 @@ def is_splittable(file: File, reading: dict[str, Any]) -> bool:
 # -- on the workers ----------------------------------------------------------------------------------------------
 
 
+@contextmanager
+def _mounted() -> Iterator[None]:
+    """Around the reading of files: what this machine does not see may be mounted on another."""
+    try:
+        yield
+    except (SdretrievalError, OSError) as error:
+        raise Passing(error) from None
+
+
 class _Measuring:
     """The lines that begin between two places of a file: their first and last byte, and how many they are."""
 
@@ -172,7 +189,7 @@ class _Measuring:
 
     def __call__(self, span: tuple[int, int, int]) -> tuple[int, int, int, int]:
         number, start, end = span
-        with open(self.places[number], "rb") as stream:
+        with _mounted(), open(self.places[number], "rb") as stream:
             first, last = _line_begin(stream, start), _line_begin(stream, end)
             stream.seek(first)
             left, lines = last - first, 0
@@ -226,31 +243,41 @@ class Reading:
         self.reading, self.skip_bad, self.storage = reading, skip_bad, storage
 
     def __call__(self, pieces: Sequence[tuple[int, Piece]]) -> Iterator[tuple[int, Document | Bad]]:
-        """With the number of the piece that each comes from."""
+        """With the number of the piece that each comes from. What another machine might read leaves the task."""
         with ExitStack() as cleanup:
             fetched: dict[str, Path] = {}
             remote = [piece.file.place for _, piece in pieces if piece.file.is_remote]
+            left = Counter(remote)
+            cleanup.enter_context(_mounted())
             if remote:
                 try:
                     fetched = self._fetch(remote, cleanup.enter_context(scratch_folder()))
-                except SdretrievalError as error:
+                except StorageProblem as error:
+                    if not error.missing:
+                        raise
                     yield pieces[0][0], Bad(error, is_fatal=True)
                     return
             for number, piece in pieces:
                 local = fetched.get(piece.file.place, Path(piece.file.place))
                 for found in self.documents(piece, local):
                     yield number, found
-                if piece.file.is_remote:
+                left[piece.file.place] -= 1
+                if left[piece.file.place] == 0:
                     local.unlink(missing_ok=True)
 
     def _fetch(self, addresses: list[str], scratch: Path) -> dict[str, Path]:
-        """One call of the client for the files of each folder: names are unique there."""
+        """In as few calls of the client as there are files of one name: a call is a start of Java."""
         assert self.storage is not None
-        by_folder: dict[str, list[str]] = {}
+        calls: list[list[str]] = []
+        seen: Counter[str] = Counter()
         for address in dict.fromkeys(addresses):
-            by_folder.setdefault(address.rpartition("/")[0], []).append(address)
+            k = seen[last_name(address)]
+            seen[last_name(address)] += 1
+            if k == len(calls):
+                calls.append([])
+            calls[k].append(address)
         found: dict[str, Path] = {}
-        for k, together in enumerate(by_folder.values()):
+        for k, together in enumerate(calls):
             folder = scratch / str(k)
             folder.mkdir()
             self.storage.get(together, folder)
@@ -275,9 +302,12 @@ class Reading:
                 except UnicodeError as error:
                     text = f"not {reader.encoding} text ({error})"
                     problems.report(InputError(text, file=source.name, remedy="Name it with --encoding."))
+                except InputError as error:  # of this member of an archive; others may be sound
+                    problems.report(error)
                 finally:
                     source.close()
                 yield from map(told.bad, problems.taken())
+            yield from map(told.bad, problems.taken())  # of the archive itself
         except InputError as error:
             yield told.bad(error)
 

@@ -20,7 +20,7 @@ from sdretrieval.ranking.base import Plan
 from sdretrieval.ranking.engine import BATCH, SCORES_IN_MEMORY, Engine
 from sdretrieval.ranking.feedback import Rows
 from sdretrieval.ranking.term_model import TermModel
-from sdretrieval.ranking.weighting import Weighting
+from sdretrieval.ranking.weighting import BM25, Weighting
 from sdretrieval.statistics import Statistics
 from sdretrieval.strings import PackedStrings
 from sdretrieval.temporal.background import DriftedStatistics, Drifting, DriftingBackground
@@ -98,7 +98,7 @@ class Hits:
 
 def _hits(shard: Shard, docs: np.ndarray, scores: np.ndarray, *, timed: bool = False) -> Hits:
     times = np.asarray(shard.snapshot.times)[docs] if timed else None
-    return Hits(docs, scores, packed.taken(shard.snapshot.docids, docs), times)
+    return Hits(docs.astype(np.int32), scores, packed.taken(shard.snapshot.docids, docs), times)
 
 
 def _localised(shard: Shard, sent: SentPlan) -> tuple[Engine, LocalPlan]:
@@ -134,8 +134,9 @@ def _allowed(shard: Shard, sent: SentPlan) -> np.ndarray | None:
 
 def ready(shard: Shard, request: None) -> int:
     """Open the shard, with what every pass needs, and load the compiled loops."""
-    best(shard, ([], []))
-    return len(shard.engine.snapshot.docid_rank)
+    if shard.snapshot.n_terms:
+        shard.engine.best([Plan(TermModel(np.zeros(1, dtype=np.int64), np.ones(1)), BM25())], 1)
+    return len(shard.term_map)
 
 
 # -- the passes --------------------------------------------------------------------------------------------------
@@ -144,7 +145,7 @@ def ready(shard: Shard, request: None) -> int:
 def best(shard: Shard, request: tuple[Sequence[SentPlan], Sequence[int]]) -> list[Hits]:
     """The best documents of each plan, to a depth of its own."""
     plans, depths = request
-    found: list[Hits | None] = [None] * len(plans)
+    found: dict[int, Hits] = {}
     together: dict[tuple[int, int], list[int]] = {}
     for i, sent in enumerate(plans):  # a plan with an engine of its own is walked by itself
         together.setdefault((depths[i], -1 if sent.shares_engine else i), []).append(i)
@@ -153,7 +154,7 @@ def best(shard: Shard, request: tuple[Sequence[SentPlan], Sequence[int]]) -> lis
         engine = local[0][0]
         for i, (docs, scores) in zip(numbers, engine.best([plan for _, plan in local], depth), strict=True):
             found[i] = _hits(shard, docs, scores)
-    return [hits for hits in found if hits is not None]
+    return [found[i] for i in range(len(plans))]
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from sdretrieval.errors import SdretrievalError
+from sdretrieval.errors import IndexProblem, InputError, ParameterError, SdretrievalError
 from sdretrieval.integrations.spark.shards import OPENED, Collection, OnDisk, Remote, Shard
+from sdretrieval.integrations.spark.storage import StorageProblem
 
 
 class Here:
@@ -45,15 +48,53 @@ class Failure:
         self.error = error
 
 
+class Passing(Exception):
+    """An error that another machine, or another time, may not have: it leaves the task, and Spark tries again.
+
+    Of what is raised in a worker, the driver gets the text of the traceback: so the message is one line to be found.
+    """
+
+    def __init__(self, error: SdretrievalError | OSError) -> None:
+        if isinstance(error, OSError):
+            error = SdretrievalError(
+                f"{error.filename or 'a worker'}: {error.strerror or error}",
+                remedy="Is it mounted, with room and the same rights, on all workers?",
+            )
+        super().__init__(json.dumps({"message": error.message, "remedy": error.remedy}))
+
+
+def failed(error: SdretrievalError | OSError) -> Failure:
+    """What is wrong with files and settings goes to the driver; what is wrong with a machine leaves the task."""
+    is_lost = isinstance(error, StorageProblem) and error.missing
+    if isinstance(error, SdretrievalError) and (is_lost or isinstance(error, _FINAL)):
+        return Failure(error)
+    raise Passing(error) from None
+
+
+_FINAL = (IndexProblem, InputError, ParameterError)
+
+
+@contextlib.contextmanager
+def told_plainly() -> Iterator[None]:
+    """Around jobs of Spark: what left a task for good, as the error that it was there."""
+    try:
+        yield
+    except SdretrievalError:
+        raise
+    except Exception as error:
+        found = re.search(r"\bPassing: (\{.*\})", str(error))
+        if found is None:
+            raise
+        told = json.loads(found[1])
+        raise SdretrievalError(told["message"], remedy=told["remedy"]) from None
+
+
 class OnSpark:
     """On Spark: a task for each shard. What all tasks share is broadcast."""
 
     def __init__(self, collection: OnDisk, context: Any) -> None:
         self.collection, self.context = collection, context
-        # What lies at an address travels, with its manifest and the means to fetch it, once to each machine.
-        self._opener = None
-        if isinstance(collection, Remote):
-            self._opener = _Value(context.broadcast(collection.for_workers()))
+        self._openers: dict[bool, _Value] = {}
 
     def ask(self, request: Callable, shared: Any, own: Mapping[int, Any] | None = None) -> list[tuple[int, Any]]:
         items = [(n,) for n in range(self.collection.n_shards)] if own is None else list(own.items())
@@ -61,7 +102,8 @@ class OnSpark:
             return []
         sent = self.context.broadcast(shared)
         try:
-            answers = self._tasks(items, request, sent).collect()
+            with told_plainly():
+                answers = self._tasks(items, request, sent).collect()
         finally:
             sent.unpersist(blocking=False)
         return [(number, _unwrapped(answer)) for number, answer in answers]
@@ -72,7 +114,8 @@ class OnSpark:
         sent = self.context.broadcast(shared)
         try:
             answers = self._tasks(items, request, sent, with_totals=with_totals).map(_second)
-            return _unwrapped(answers.treeReduce(_Adding(add)))
+            with told_plainly():
+                return _unwrapped(answers.treeReduce(_Adding(add)))
         finally:
             sent.unpersist(blocking=False)
 
@@ -92,13 +135,21 @@ class OnSpark:
         """Answers that are sequences, piece by piece, a shard at a time: never more than one shard's on the driver."""
         sent = self.context.broadcast(shared)
         items = [(n,) for n in range(self.collection.n_shards)]
-        for number, answer in self._tasks(items, request, sent).flatMap(_pieces).toLocalIterator():
-            yield number, _unwrapped(answer)
+        with told_plainly():
+            for number, answer in self._tasks(items, request, sent).flatMap(_pieces).toLocalIterator():
+                yield number, _unwrapped(answer)
 
     def _tasks(self, items: list[tuple], request: Callable, sent: Any, *, with_totals: bool = True) -> Any:
         place, fingerprint = self.collection.address, self.collection.fingerprint
-        task = _Task(place, fingerprint, request, sent, with_totals, self._opener)
+        task = _Task(place, fingerprint, request, sent, with_totals, self._opener(with_totals))
         return self.context.parallelize(items, len(items)).map(task)
+
+    def _opener(self, with_totals: bool) -> _Value | None:
+        """What lies at an address travels, with its manifest and the means to fetch it, once to each machine."""
+        if isinstance(self.collection, Remote) and with_totals not in self._openers:
+            sent = self.collection.for_workers(with_totals=with_totals)
+            self._openers[with_totals] = _Value(self.context.broadcast(sent))
+        return self._openers.get(with_totals)
 
 
 class _Task:
@@ -115,8 +166,8 @@ class _Task:
         try:
             shard = OPENED.get(self.place, self.fingerprint, number, with_totals=self.with_totals, opener=self.opener)
             return number, self.request(shard, self.sent.value, *own)
-        except SdretrievalError as error:
-            return number, Failure(error)
+        except (SdretrievalError, OSError) as error:
+            return number, failed(error)
 
 
 class _Value:

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from sdretrieval.errors import ParameterError
+from sdretrieval.integrations.spark import BATCH
 from sdretrieval.integrations.spark.batches import Answer, Parts, digest
 from sdretrieval.integrations.spark.expansions import line_of, mark_of
 from sdretrieval.integrations.spark.ranking import Judged, ShardedEngine, ShardedResult
 from sdretrieval.integrations.spark.shards import OnDisk
+from sdretrieval.integrations.spark.totals import plus
 from sdretrieval.integrations.spark.watching import alive, tasks
 from sdretrieval.progress import bar
 from sdretrieval.ranking.base import Plan, Ranker
@@ -21,7 +23,6 @@ from sdretrieval.ranking.query import Query
 from sdretrieval.records import Qrels, Ranking, Run, Topic
 from sdretrieval.retrieval import Report, _topics_of, check_hits, replaying
 
-BATCH = 128  # topics that share the passes over the shards
 AT_ONCE = 2  # batches under way: while the driver estimates the models of one, workers rank the other
 
 
@@ -30,11 +31,7 @@ def prepare(collection: OnDisk, runner: Any) -> None:
     from sdretrieval.integrations.spark import requests
 
     if not collection.has_totals:
-        collection.keep_totals(runner.reduce(requests.totals, None, _plus, with_totals=False))
-
-
-def _plus(a: Any, b: Any) -> Any:
-    return a.plus(b)
+        collection.keep_totals(runner.reduce(requests.totals, None, plus, with_totals=False))
 
 
 def search(

@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from sdretrieval.errors import JavaError, SdretrievalError
+from sdretrieval.integrations.spark.classes import archive_options, cache_folder
 from sdretrieval.integrations.spark.watching import waiting
 from sdretrieval.lucene.jvm import find_spark_java
 
@@ -62,6 +64,56 @@ def java_for_spark() -> tuple[str, str]:
     return str(java.home), f"{java.version}, {java.source}"
 
 
+class Starting:
+    """Spark on its way. It starts in the background, for that takes seconds in which other things can be done."""
+
+    def __init__(
+        self, master: str | None = None, *, name: str = "sdretrieval", settings: Mapping[str, str] | None = None
+    ) -> None:
+        """As :func:`spark_context` has it. Raises what is wrong with Java at once."""
+        self._pyspark = import_pyspark()
+        self._context = self._pyspark.SparkContext._active_spark_context
+        self._error: Exception | None = None
+        self._starting: threading.Thread | None = None
+        self._stopping: threading.Thread | None = None
+        self._unwanted = False
+        if self._context is None:
+            launch = _Launch(master, dict(settings or {}), java_for_spark()[0])
+            # A daemon: where something else goes wrong meanwhile no one waits for it, and Java ends with this process.
+            self._starting = threading.Thread(target=self._start, args=(launch, name), name="spark", daemon=True)
+            self._starting.start()
+
+    def _start(self, launch: _Launch, name: str) -> None:
+        try:
+            self._context = launch.context(self._pyspark, name)
+            if self._unwanted:
+                self._context.stop()
+        except Exception as error:
+            self._error = error
+
+    def context(self) -> Any:
+        """The SparkContext, once it is there."""
+        if self._starting is not None:
+            with waiting("starting Spark"):
+                self._starting.join()
+        if self._error is not None:
+            raise self._error
+        return self._context
+
+    def release(self) -> None:
+        """Begin to stop Spark, while there is something else to do."""
+        if self._starting is not None and self._context is not None and self._stopping is None:
+            self._stopping = threading.Thread(target=self._context.stop, name="stop", daemon=True)
+            self._stopping.start()
+
+    def stop(self) -> None:
+        """Only what was started here is stopped."""
+        self._unwanted = True  # where no one has waited for it
+        self.release()
+        if self._stopping is not None:
+            self._stopping.join()
+
+
 @contextmanager
 def spark_context(
     master: str | None = None, *, name: str = "sdretrieval", settings: Mapping[str, str] | None = None
@@ -71,28 +123,68 @@ def spark_context(
     ``master`` as Spark has it: ``local[*]``, ``spark://host:7077``, ``yarn``, ``k8s://…``; None leaves it to
     spark-submit or spark-defaults.conf, and else takes ``local[*]``.
     """
-    pyspark = import_pyspark()
-    running = pyspark.SparkContext._active_spark_context
-    if running is not None:
-        yield running
-        return
-    settings = dict(settings or {})
-    # The bar first: what the environment keeps quiet are the workers' bars.
-    with waiting("starting Spark"), _environment(settings.get("spark.driver.memory")):
-        context = _start(pyspark, master, name, settings)
+    starting = Starting(master, name=name, settings=settings)
     try:
-        yield context
+        yield starting.context()
     finally:
-        context.stop()
+        starting.stop()
 
 
-def _start(pyspark: Any, master: str | None, name: str, settings: dict[str, str]) -> Any:
-    try:
-        conf = pyspark.SparkConf().setAppName(name)  # launches the JVM
-        if master is not None:
-            conf.setMaster(master)
+class _Launch:
+    """What Spark is started with, worked out before other threads may change the environment."""
+
+    def __init__(self, master: str | None, settings: dict[str, str], java: str) -> None:
+        self.master, self.settings = master, settings
+        own_spark = "SPARK_HOME" not in os.environ  # PySpark's own Spark, which has no settings of the user's
+        self.early = {"spark.ui.showConsoleProgress": "false"} if own_spark else {}  # the launcher would say true
+        options, conf_folder = _LIGHT, str(_QUIET)
+        if own_spark and "SPARK_CONF_DIR" not in os.environ and (master or "local").startswith("local"):
+            archive = archive_options(Path(java), Path(import_pyspark().__file__).parent / "jars")
+            if archive and "cluster" not in (master or ""):  # its executors would not find how to log
+                # An archive wants no folder with files on the class path: so Spark is told how to log in another way.
+                log = f"-Dlog4j2.configurationFile={_QUIET / 'log4j2.properties'}"
+                options, conf_folder = shlex.join([*shlex.split(_LIGHT), log, *archive]), str(_empty_folder())
+        memory = settings.get("spark.driver.memory")  # read before the driver's JVM is there, so not from the settings
+        arguments = [*(["--driver-memory", memory] if memory else []), "--driver-java-options", options]
+        # Read by PySpark here, and by Java's launcher; where the user has not set them.
+        self.shared = {
+            "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "PYSPARK_SUBMIT_ARGS": shlex.join([*arguments, "pyspark-shell"]),
+        }  # fmt: skip
+        # For Java alone and the local workers it starts. This process may look for another Java meanwhile.
+        self.child = {"JAVA_HOME": java}
+        quiet = dict.fromkeys((*_ONE_THREAD, "TQDM_DISABLE"), "1")
+        if own_spark:
+            quiet["SPARK_CONF_DIR"] = conf_folder
+        self.child.update({variable: value for variable, value in quiet.items() if variable not in os.environ})
+
+    def context(self, pyspark: Any, name: str) -> Any:
+        missing = {variable: value for variable, value in self.shared.items() if variable not in os.environ}
+        os.environ.update(missing)
+        try:
+            return self._context(pyspark, name)
+        except Exception as error:
+            raise JavaError(
+                f"Spark did not start (master {self.master or 'local[*]'}, Java {self.child['JAVA_HOME']}): "
+                f"{_reason(error)}",
+                remedy="Check --master, and Java with `sdretrieval doctor`; docs/SPARK.md says what each kind needs.",
+            ) from error
+        finally:
+            for variable in missing:
+                os.environ.pop(variable, None)
+
+    def _context(self, pyspark: Any, name: str) -> Any:
+        if pyspark.SparkContext._gateway is None:  # else the JVM of an earlier context runs still
+            given = pyspark.SparkConf(loadDefaults=False)  # some settings, as of jars, the launcher must know already
+            for key, value in {**self.early, **self.settings}.items():
+                given.set(key, value)
+            gateway = pyspark.java_gateway.launch_gateway(given, popen_kwargs=_Adding(self.child))
+            pyspark.SparkContext._ensure_initialized(gateway=gateway)
+        conf = pyspark.SparkConf().setAppName(name)
+        if self.master is not None:
+            conf.setMaster(self.master)
         conf.setIfMissing("spark.master", "local[*]")
-        for key, value in settings.items():
+        for key, value in self.settings.items():
             conf.set(key, value)
         for key, value in DEFAULTS.items():
             conf.setIfMissing(key, value)
@@ -101,34 +193,28 @@ def _start(pyspark: Any, master: str | None, name: str, settings: dict[str, str]
         context = pyspark.SparkContext(conf=conf)
         context.setLogLevel("ERROR")
         return context
-    except Exception as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
-        raise JavaError(
-            f"Spark did not start (master {master or 'local[*]'}): {reason}",
-            remedy="Check --master; docs/SPARK.md says what each kind needs.",
-        ) from error
 
 
-@contextmanager
-def _environment(driver_memory: str | None) -> Iterator[None]:
-    """What the launcher reads: Java, the workers' Python, an address where the machine's own name has none."""
-    wanted = {"JAVA_HOME": java_for_spark()[0]}
-    optional = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-    # What is read before the driver's JVM is there, and so not from the settings.
-    memory = ["--driver-memory", driver_memory] if driver_memory else []
-    optional["PYSPARK_SUBMIT_ARGS"] = shlex.join([*memory, "--driver-java-options", _LIGHT, "pyspark-shell"])
-    optional.update(dict.fromkeys((*_ONE_THREAD, "TQDM_DISABLE"), "1"))  # local workers inherit it
-    if "SPARK_HOME" not in os.environ:  # PySpark's own Spark, which has no settings of the user's
-        optional["SPARK_CONF_DIR"] = str(_QUIET)
-    before = {name: os.environ.get(name) for name in (*wanted, *optional)}
-    os.environ.update(wanted)
-    for variable, value in optional.items():
-        os.environ.setdefault(variable, value)
-    try:
-        yield
-    finally:
-        for variable, old in before.items():
-            if old is None:
-                os.environ.pop(variable, None)
-            else:
-                os.environ[variable] = old
+def _reason(error: Exception) -> str:
+    """What went wrong, in a line: of an error in Java the exception, which stands in its second line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
+        return lines[1].removeprefix(": ")
+    return lines[0] if lines else repr(error)
+
+
+class _Adding(dict):
+    """Arguments for Popen that add variables to the environment which PySpark puts among them."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        super().__init__()
+        self._variables = dict(variables)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        super().__setitem__(key, {**value, **self._variables} if key == "env" else value)
+
+
+def _empty_folder() -> Path:
+    folder = cache_folder() / "conf"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -19,8 +19,10 @@ import hashlib
 import json
 import os
 import re
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -118,12 +120,11 @@ class OnDisk(Collection):
         try:
             return load_snapshot(self.path(number), analyzer=self.analyzer, name=f"{self.name}/{name}")
         except (IndexProblem, StorageProblem) as error:
-            lost = isinstance(error, IndexProblem) or error.missing
+            told = f"shard {name} ({number + 1} of {self.n_shards}) of {self.address}: {error.message}"
+            if isinstance(error, StorageProblem) and not error.missing:
+                raise StorageProblem(told, remedy=error.remedy) from None
             raise IndexProblem(
-                f"shard {name} ({number + 1} of {self.n_shards}) of {self.address}: {error.message}",
-                remedy=f"Bring the file back, or run `sdretrieval spark index … --index {self.address} --resume`."
-                if lost
-                else error.remedy,
+                told, remedy=f"Bring the file back, or run `sdretrieval spark index … --index {self.address} --resume`."
             ) from None
 
     @property
@@ -164,10 +165,16 @@ class Remote(OnDisk):
         manifest = _checked_manifest(text, f"{address}/{MANIFEST}")
         return cls(address, manifest, storage, context.getConf().get("spark.local.dir"))
 
-    def for_workers(self) -> Remote:
-        """As it travels: with the manifest, so that no worker reads it, and a client that needs no JVM of Spark's."""
-        storage = self.storage.for_workers() if isinstance(self.storage, Hadoop) else self.storage
-        return Remote(self.address, self.manifest, storage)
+    def for_workers(self, *, with_totals: bool = True) -> Remote:
+        """As it travels: with the manifest, so that no worker reads it, and a client that needs no JVM of Spark's.
+
+        With the sums themselves, too, where nobody could put them beside the shards.
+        """
+        assert isinstance(self.storage, Hadoop)  # only the driver sends
+        sent = Remote(self.address, self.manifest, self.storage.for_workers())
+        if with_totals and self.storage.status(self._totals_address) is None:
+            sent.totals = self.totals
+        return sent
 
     @cached_property
     def folder(self) -> Path:  # type: ignore[override]
@@ -200,14 +207,20 @@ class Remote(OnDisk):
         return Totals.load(local_copy(self.storage, self._totals_address, self.totals_folder, totals_problem))
 
     def keep_totals(self, totals: Totals) -> None:
-        """There, and here."""
+        """Here, and there where that is allowed."""
         assert isinstance(self.storage, Hadoop)  # only the driver sums
         totals.save(self.totals_folder)
         aside = f"{self.address}/statistics/.building-{os.urandom(4).hex()}"
-        self.storage.make(f"{self.address}/statistics")
-        self.storage.put(self.totals_folder, aside)
-        self.storage.delete(self._totals_address)
-        self.storage.rename(aside, self._totals_address)
+        try:
+            self.storage.make(f"{self.address}/statistics")
+            self.storage.put(self.totals_folder, aside)
+            self.storage.delete(self._totals_address)
+            self.storage.rename(aside, self._totals_address)
+        except StorageProblem as error:
+            print(f"the sums over all shards are kept on this machine alone ({error.message})", file=sys.stderr)
+        finally:
+            with suppress(StorageProblem):
+                self.storage.delete(aside)
 
 
 def open_collection(place: str | os.PathLike[str], context: Any = None) -> OnDisk:
@@ -334,7 +347,7 @@ class Opened:
     def __init__(self, most: int = OPEN_SHARDS) -> None:
         self.most = most
         self._shards: OrderedDict[tuple[str, str, int], Shard] = OrderedDict()
-        self._collections: dict[tuple[str, str], OnDisk] = {}
+        self._collections: dict[tuple[str, str, bool], OnDisk] = {}
 
     def get(
         self,
@@ -348,7 +361,7 @@ class Opened:
         """``opener`` brings the collection where ``place`` is no folder that could be opened here."""
         key = (place, fingerprint, number)
         if key not in self._shards:
-            collection = self._collection(place, fingerprint, opener)
+            collection = self._collection(place, fingerprint, with_totals, opener)
             totals = collection.totals if with_totals else None
             shard = Shard(collection.snapshot(number), totals, number)  # type: ignore[arg-type]
             if not with_totals:
@@ -359,12 +372,19 @@ class Opened:
         self._shards.move_to_end(key)
         return self._shards[key]
 
-    def _collection(self, place: str, fingerprint: str, opener: Callable[[], OnDisk] | None) -> OnDisk:
-        key = (place, fingerprint)
+    def _collection(
+        self, place: str, fingerprint: str, with_totals: bool, opener: Callable[[], OnDisk] | None
+    ) -> OnDisk:
+        key = (place, fingerprint, with_totals)  # what was sent to be summed brings no sums
         if key not in self._collections:
-            collection = opener() if opener is not None else OnDisk(place)
-            if collection.fingerprint != fingerprint:
+            try:
+                collection = opener() if opener is not None else OnDisk(place)
+            except IndexProblem as error:  # the driver has opened it
                 raise SdretrievalError(
+                    f"on a worker: {error.message}", remedy="It must be mounted at the same place on all machines."
+                ) from None
+            if collection.fingerprint != fingerprint:
+                raise IndexProblem(
                     f"{place} was built anew while this command ran, or differs between machines",
                     remedy="Run the command again; the folder must be the same everywhere.",
                 )

@@ -11,11 +11,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
+import time
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +27,11 @@ from sdretrieval.errors import ParameterError, SdretrievalError
 
 LARGEST_READ = 256 << 20  # of files that are read whole: manifests and notes
 TRIES = 2  # of a copy that failed for another reason than a missing file
+PAUSE = 1.0  # seconds between them
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://([^/]*)(.*)", re.DOTALL)
+# A colon before anything but a port: the rest of a secret may have slashes, and so look like a path.
+_PASSWORD = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+):/{1,2}[^/]*:(?!\d*(/|$))", re.DOTALL)
+_SCHEMES = re.compile(r"(hdfs|viewfs|webhdfs|s3a?|s3n|gs|abfss?|wasbs?):/", re.IGNORECASE)
 _GLOB = re.compile(r"([\\*?\[\]{}])")
 # The executor's Java: Lucene's, once it runs in a worker, puts its own into the variable.
 _JAVA_HOME = os.environ.get("JAVA_HOME")
@@ -47,28 +54,35 @@ def is_address(place: object) -> bool:
     return found is not None and found[1].lower() != "file"
 
 
+def shown(text: str) -> str:
+    """As messages may have it: of an address that may hold a password, the scheme alone."""
+    found = _PASSWORD.match(text)
+    return text if found is None else f"{found[1]}://…"
+
+
 def place_of(text: str | os.PathLike[str]) -> Path | str:
     """Where something lies: a mounted folder or file as a path, an address as text."""
-    text = os.fspath(text)
+    text = re.sub(r"(?i)^file:/(?!/)", "file:///", os.fspath(text))  # as Java writes them
+    if shown(text) != text:
+        raise ParameterError(
+            f"{shown(text)}: an address with a password in it, which would stand in every message",
+            remedy="Give credentials as settings of Hadoop, in a file of Spark's (docs/SPARK.md).",
+        )
     found = _ADDRESS.match(text)
     if found is None:
-        if re.match(r"(hdfs|viewfs|webhdfs|s3a?|s3n|gs|abfss?|wasbs?):/", text):
+        if _SCHEMES.match(text):
             raise ParameterError(
                 f"{text}: an address has two slashes after the colon", remedy="Hand addresses on as text, not as paths."
             )
         return Path(text)
     scheme, host, path = found.groups()
     if scheme.lower() == "file":
-        if host not in ("", "localhost"):
-            raise ParameterError(f"{text}: a file of another machine", remedy="Write file:///path, or the path alone.")
+        if host not in ("", "localhost") or not path:
+            told = "names no file" if not path else "a file of another machine"
+            raise ParameterError(f"{text}: {told}", remedy="Write file:///path, or the path alone.")
         return Path(path)
     if any(ord(c) < 32 or ord(c) == 127 for c in text):
         raise ParameterError(f"{text!r}: an address with a control character")
-    if ":" in host.rpartition("@")[0]:
-        raise ParameterError(
-            f"{scheme}://…: an address with a password in it, which would stand in every message",
-            remedy="Give credentials as settings of Hadoop, in a file of Spark's (docs/SPARK.md).",
-        )
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if not parts or ".." in parts:
         told = "the root of a file system" if not parts else "an address with '..' in it"
@@ -84,20 +98,23 @@ def explained(place: str, reason: str, *, missing: bool = False) -> StorageProbl
     """What Hadoop said, and what to do about it."""
     reason = next((line.strip() for line in reason.splitlines() if line.strip()), "no reason given")
     scheme = place.partition("://")[0]
+    said = re.sub(r"\S*/\S*", "", reason)  # without paths: a folder may be called timeout
     remedy = "docs/SPARK.md says how addresses are reached."
-    if re.search(r"No FileSystem for scheme|ClassNotFound|Class \S+ not found", reason):
+    if missing:
+        remedy = "Check the address."
+    elif re.search(r"No FileSystem for scheme|ClassNotFoundException|Class \S+ not found", said):
         remedy = (
             f"Spark has no client for {scheme}://. Give it one, e.g. --conf spark.jars.packages="
             "org.apache.hadoop:hadoop-aws:3.3.4 for s3a, or mount it and name the folder."
         )
-    elif re.search(r"UnknownHost", reason):
-        remedy = "Check the host in the address; a cluster's own names are known where HADOOP_CONF_DIR is set."
-    elif re.search(r"(?i)Connect|refused|No ?Route|timed? ?out", reason):
-        remedy = "Does the service run, and is it reached from this machine? Check host and port."
-    elif re.search(r"(?i)AccessControl|permission|denied|forbidden|credential", reason):
+    elif re.search(r"AccessControlException|AccessDenied|Permission denied|Forbidden|Credential", said):
         remedy = "Check the rights of the user that Spark runs as, and the credentials in its settings."
-    elif missing:
-        remedy = "Check the address."
+    elif re.search(r"UnknownHostException", said):
+        remedy = "Check the host in the address; a cluster's own names are known where HADOOP_CONF_DIR is set."
+    elif re.search(r"Connect(Timeout)?Exception|NoRouteTo|SocketTimeout|Connection (refused|reset|timed out)", said):
+        remedy = "Does the service run, and is it reached from this machine? Check host and port."
+    elif re.search(r"No space left|Disk quota|DiskQuota|NSQuota", said):
+        remedy = "Make room there, or on this machine's disk (SPARK_LOCAL_DIRS, spark.local.dir)."
     return StorageProblem(f"{place}: {reason}", remedy=remedy, missing=missing)
 
 
@@ -186,7 +203,8 @@ class Hadoop:
     def make(self, address: str) -> None:
         """A folder, with those above it."""
         with self._at(address) as (fs, path):
-            fs.mkdirs(path)
+            if not fs.mkdirs(path):
+                raise explained(address, "the folder cannot be made")
 
     def rename(self, address: str, new: str) -> None:
         """To a name that is free: what stands there must have been deleted."""
@@ -237,7 +255,7 @@ class HadoopShell:
     """The same file systems from a process without a JVM of Spark's. It travels to the workers as data.
 
     The settings may hold credentials: they are never on a command line, and on disk only in a folder of the user's own
-    for as long as a command runs.
+    for as long as a command runs (see :func:`scratch_folder` for a worker that is killed meanwhile).
     """
 
     settings: bytes = field(repr=False)  # core-site.xml, compressed
@@ -247,14 +265,14 @@ class HadoopShell:
     def get(self, addresses: Sequence[str], local: Path) -> None:
         """Files or folders into a local folder, under their own names."""
         names = [_GLOB.sub(r"\\\1", address) for address in addresses]  # the shell expands patterns
-        shown = addresses[0] if len(addresses) == 1 else f"{addresses[0].rpartition('/')[0]}/…"
-        self._run(shown, ["-get", "-f", *names, local.absolute().as_uri() + "/"])
+        told = addresses[0] if len(addresses) == 1 else f"{addresses[0].rpartition('/')[0]}/…"
+        self._run(told, ["-get", "-f", *names, local.absolute().as_uri() + "/"])
 
     def put(self, local: Path, folder: str) -> None:
         """A local folder into one that is there, under its own name."""
         self._run(folder, ["-put", "-f", local.absolute().as_uri(), _GLOB.sub(r"\\\1", folder) + "/"])
 
-    def _run(self, shown: str, words: list[str]) -> None:
+    def _run(self, told: str, words: list[str]) -> None:
         with scratch_folder() as folder:
             for name, content in (("core-site.xml", zlib.decompress(self.settings)), ("hdfs-site.xml", _NO_SETTINGS)):
                 with os.fdopen(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
@@ -271,26 +289,43 @@ class HadoopShell:
             for left in reversed(range(TRIES)):
                 done = subprocess.run(
                     command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                    stderr=subprocess.PIPE, check=False,
+                    stderr=subprocess.PIPE, check=False, preexec_fn=_ends_with_parent(),
                 )  # fmt: skip
                 if done.returncode == 0:
                     return
-                problem = _shell_problem(shown, done.stderr.decode("utf-8", "replace"))
+                problem = _shell_problem(told, done.stderr.decode("utf-8", "replace"))
                 if problem.missing or not left:
                     raise problem
+                time.sleep(PAUSE)
 
 
 _NO_SETTINGS = b"<configuration/>\n"  # without the file the shell does not start
 
 
-def _shell_problem(shown: str, told: str) -> StorageProblem:
+def _ends_with_parent() -> Callable[[], None] | None:
+    """For a new process to call: it is to be killed when this one is. Only Linux can."""
+    if not sys.platform.startswith("linux"):
+        return None
+    import ctypes
+
+    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()  # looked up here: little may be done after a fork
+
+    def ask() -> None:
+        prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:  # it was faster
+            os._exit(1)
+
+    return ask
+
+
+def _shell_problem(place: str, told: str) -> StorageProblem:
     lines = [line for line in told.partition("\nUsage:")[0].splitlines() if line.strip()]
     said = next((line for line in lines if re.match(r"-?(get|put|copy\w+): ", line)), lines[-1] if lines else "")
     said = re.sub(r"^-?(get|put|copy\w+): ", "", said)
     lost = re.match(r"`(.*)': No such file or directory", said)
     if lost:
         return explained(lost[1], "No such file or directory", missing=True)
-    return explained(shown, said)
+    return explained(place, said)
 
 
 def _java() -> str:
@@ -337,10 +372,54 @@ def local_folder(configured: str | None = None) -> Path:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """For the user alone, and gone afterwards; with the rest of Spark's own where a worker is killed."""
+    """For the user alone, and gone afterwards.
+
+    A worker that is killed leaves its folder: the next one to work in the same place removes it. Which are in use is
+    told by locks, which end with a process however that ends. Where there are none, Spark clears its local folders.
+    """
     base = local_folder()
-    folder = Path(tempfile.mkdtemp(prefix="sdretrieval-", dir=base if base.is_dir() else None))
+    base = base if base.is_dir() else Path(tempfile.gettempdir())
+    _remove_abandoned(base)
+    made = Path(tempfile.mkdtemp(prefix=f".{_SCRATCH}", dir=base))
+    with _opened(made) as lock:
+        if lock is not None:
+            hold(lock)
+        folder = made.rename(made.with_name(made.name[1:]))  # seen by others only now that it is held
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+_SCRATCH = "sdretrieval-scratch-"
+
+
+def _remove_abandoned(base: Path) -> None:
+    for folder in base.glob(f"{_SCRATCH}*"):
+        with _opened(folder) as lock:
+            if lock is not None and hold(lock, wait=False):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int | None]:
+    """A folder to be held; None where that cannot be, or it is another user's."""
+    file = None
+    with suppress(OSError):
+        file = os.open(folder, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
     try:
-        yield folder
+        yield file
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if file is not None:
+            os.close(file)
+
+
+def hold(file: int, *, wait: bool = True) -> bool:
+    """Lock an open file until it is closed. False where another has it, or the file system knows no locks."""
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except (ImportError, OSError):
+        return False
+    return True

@@ -1,0 +1,39 @@
+"""Programs that tests need and pip does not have: Debian's packages, installed where that may be done."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def found_or_installed(name: str, find: Callable[[], T | None], *packages: str) -> tuple[T | None, str]:
+    """What ``find`` finds, after an attempt to install it if need be; or None and the reason."""
+    found = find()
+    if found is not None:
+        return found, ""
+    if shutil.which("apt-get") is None:
+        return None, f"{name} is not installed, and there is no apt-get to install it"
+    if os.geteuid() != 0:
+        return None, f"{name} is not installed; `apt-get install {' '.join(packages)}` needs root"
+    import fcntl
+
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "stdin": subprocess.DEVNULL}
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    with open(Path(tempfile.gettempdir()) / "sdretrieval-apt.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # tests run in several processes
+        found = find()
+        if found is not None:
+            return found, ""
+        try:
+            for command in (["update"], ["install", "-y", "--no-install-recommends", *packages]):
+                subprocess.run(["apt-get", "-q", *command], check=True, timeout=600, env=environment, **quiet)
+        except (OSError, subprocess.SubprocessError) as error:
+            return None, f"{name} could not be installed: {error}"
+    return find(), f"{name} was installed, but is not where it is looked for"
