@@ -8,6 +8,7 @@ order: results are reproducible to the last bit.
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -111,37 +112,44 @@ class Engine:
             yield from ranker.rank_with(self, queries, hits=hits, candidates=candidates, judged=judged, prune=prune)
             return
         known = judged or {}
+        size = BATCH
+        if adjust is not None:  # all scores are held, in every thread
+            size = min(size, SCORES_IN_MEMORY // max(3 * self.threads * self.snapshot.n_docs, 1))
+        if self.threads > 1:  # several batches for each thread
+            size = min(size, -(-len(queries) // (4 * self.threads)))
+        batches = list(_batches(queries, max(1, size)))
+        engine = self if len(batches) < self.threads else self._of_one_thread()
 
-        def prepare(batch: Sequence[Query]) -> list[Result]:
-            return self._prepare(ranker, batch, candidates, known, prune)
+        def work(batch: Sequence[Query]) -> list[Result]:
+            results = engine._prepare(ranker, batch, candidates, known, prune)
+            return engine._finish(results, hits, candidates, adjust)
 
-        def finish(results: list[Result]) -> list[Result]:
-            return self._finish(results, hits, candidates, adjust)
+        yield from self._in_turn(work, batches)
 
-        size = BATCH if adjust is None else min(BATCH, SCORES_IN_MEMORY // max(3 * self.snapshot.n_docs, 1))
-        if self.threads > 1:  # several batches, for one to be scored while the next is prepared
-            size = min(size, -(-len(queries) // 4))
-        yield from self._in_turn(prepare, finish, _batches(queries, max(1, size)))
+    def _of_one_thread(self) -> Engine:
+        """The same, sharing what is kept, for use in one of several threads."""
+        other = copy(self)
+        other.threads = 1
+        return other
 
-    def _in_turn(self, prepare, finish, batches: Iterable[Sequence[Query]]) -> Iterator[Result]:
-        """Score one batch while the plans of the next are made.
-
-        Making plans is mostly Python, scoring them mostly compiled: so two threads seldom want the interpreter at the
-        same time, as they would if both did both.
-        """
-        if self.threads == 1:
+    def _in_turn(self, work: Callable[[T], list[Result]], batches: Sequence[T]) -> Iterator[Result]:
+        """Results of batches in their order, a thread for each of a few at a time."""
+        if self.threads == 1 or len(batches) < self.threads:
             for batch in batches:
-                yield from finish(prepare(batch))
+                yield from work(batch)
             return
-        with ThreadPoolExecutor(1) as scorer, _quick_hand_over():
-            scored: Future[list[Result]] | None = None
-            for batch in batches:
-                prepared = prepare(batch)
-                done = scored.result() if scored else []
-                scored = scorer.submit(finish, prepared)
-                yield from done
-            if scored:
-                yield from scored.result()
+        with ThreadPoolExecutor(self.threads) as pool, _quick_hand_over():
+            waiting: deque[Future[list[Result]]] = deque()
+            try:
+                for batch in batches:
+                    waiting.append(pool.submit(work, batch))
+                    if len(waiting) > self.threads:
+                        yield from waiting.popleft().result()
+                while waiting:
+                    yield from waiting.popleft().result()
+            finally:
+                for future in waiting:  # where someone stops asking, or something went wrong
+                    future.cancel()
 
     def _prepare(
         self,
