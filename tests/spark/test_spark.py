@@ -220,19 +220,6 @@ def test_a_task_fails_once(spark, collections, tmp_path):
     check_disturbed(spark, collections, tmp_path, fail)
 
 
-def test_a_straggler(spark, collections, tmp_path):
-    """Its batch waits for it, and is right. (Spark starts no second copy on the same machine: see its speculation.)"""
-    only_on_a_cluster(spark)
-
-    def sleep():
-        import time
-
-        time.sleep(4)
-
-    check_disturbed(spark, collections, tmp_path, sleep)
-    assert spark.getConf().get("spark.speculation") == "true"
-
-
 def test_a_lost_file_is_named(spark, collections, tmp_path):
     folder = tmp_path / "broken"
     shutil.copytree(collections[3][1], folder)
