@@ -8,7 +8,8 @@
     runners       where requests are answered: in this process, or on Spark
     storage       addresses: whatever file system Spark sees
     copies        local copies of what lies at an address
-    session       finding Spark's Java, and starting Spark
+    session       finding Spark's Java, and starting Spark in the background
+    classes       an archive of Spark's classes, for shorter starts
     reading       a corpus to documents, in parallel
     building      a corpus to shards, in parallel
     batches       runs written batch by batch, so that a stopped one can be taken up again
