@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
+from sdretrieval.demo import write_demo
 from sdretrieval.ranking.base import Ranker, make_ranker
 from sdretrieval.ranking.engine import Engine
 from sdretrieval.ranking.query import Query
@@ -126,3 +129,13 @@ def assert_same(found: dict[str, Ranking], wanted: dict[str, Ranking], note: str
         worst = max(worst, float(apart.max(initial=0.0)))
         assert (apart <= 1e-9).all(), (note, qid, worst)
     return worst
+
+
+def write_corpus(folder: Path) -> list[str]:
+    """The demo's documents in two files of ``docs``, its topics and judgments in ``demo``; the documents' lines."""
+    write_demo(folder / "demo", n_docs=240, n_topics=12, mean_words=60)
+    lines = (folder / "demo" / "docs.jsonl").read_text().splitlines(keepends=True)
+    (folder / "docs").mkdir()
+    (folder / "docs" / "a.jsonl").write_text("".join(lines[:100]))
+    (folder / "docs" / "b.jsonl").write_text("".join(lines[100:]))
+    return lines

@@ -18,10 +18,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from needed import spark_for
-from sharding import MODELS, TIMES, Sharding, assert_same, one_index, ranker
+from sharding import MODELS, TIMES, Sharding, assert_same, one_index, ranker, write_corpus
 
 from sdretrieval.cli.main import main
-from sdretrieval.demo import write_demo
 from sdretrieval.errors import IndexProblem
 from sdretrieval.integrations.spark import requests, search
 from sdretrieval.integrations.spark.ranking import Judged, ShardedEngine
@@ -254,11 +253,7 @@ def spark_command(*words: object) -> int:
 def corpus(tmp_path_factory) -> SimpleNamespace:
     """The demo's documents in two files beside one of no known format; one index of them, and what it finds."""
     folder = tmp_path_factory.mktemp("corpus")
-    write_demo(folder / "demo", n_docs=240, n_topics=12, mean_words=60)
-    lines = (folder / "demo" / "docs.jsonl").read_text().splitlines(keepends=True)
-    (folder / "docs").mkdir()
-    (folder / "docs" / "a.jsonl").write_text("".join(lines[:100]))
-    (folder / "docs" / "b.jsonl").write_text("".join(lines[100:]))
+    lines = write_corpus(folder)
     (folder / "docs" / "notes.xyz").write_text("not a document")
     index, topics = folder / "one", folder / "demo" / "topics.tsv"
     times = folder / "demo" / "topics.times.tsv"

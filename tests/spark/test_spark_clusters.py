@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 from needed import spark_for
+from sharding import write_corpus
 from standalone import standalone
 
 from sdretrieval.cli.main import main
-from sdretrieval.demo import write_demo
 from sdretrieval.integrations.spark.runners import OnSpark
 from sdretrieval.integrations.spark.shards import open_collection
 
@@ -58,11 +58,7 @@ def spark(cluster, tmp_path_factory) -> Iterator[Any]:
 def corpus(tmp_path_factory) -> SimpleNamespace:
     """The demo's documents in two files, and one index of them."""
     folder = tmp_path_factory.mktemp("corpus")
-    write_demo(folder / "demo", n_docs=240, n_topics=12, mean_words=60)
-    lines = (folder / "demo" / "docs.jsonl").read_text().splitlines(keepends=True)
-    (folder / "docs").mkdir()
-    (folder / "docs" / "a.jsonl").write_text("".join(lines[:100]))
-    (folder / "docs" / "b.jsonl").write_text("".join(lines[100:]))
+    write_corpus(folder)
     words = ("--input", folder / "docs", "--index", folder / "one", "--date-field", "date")
     assert main(["index", *map(str, words)]) == 0
     return SimpleNamespace(folder=folder, docs=folder / "docs", index=folder / "one", topics=folder / "demo/topics.tsv")
