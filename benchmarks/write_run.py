@@ -1,9 +1,11 @@
-"""Writing and reading a run of 100 topics x 1000 hits, against the plainest loops that do it unchecked.
+"""Writing, reading and sorting a run of 100 topics x 1000 hits, against the plainest loops that do it unchecked.
 
     python -m benchmarks.write_run
 
 The baselines write one f-string per line into an open file, and read one split line at a time into dicts:
-no checks, no ties, and a file that is there in part when the loop breaks. Best of five, all in one process.
+no checks, no ties, and a file that is there in part when the loop breaks. Sorting is by
+trec_eval's rule, score down and then docid down, against Python's own sort of such pairs. Best of five, all in one
+process.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sdretrieval.records import Ranking, Run
+from sdretrieval.records import Ranking, Run, rank_order
 from sdretrieval.trec import read_run, write_run
 
 TOPICS, HITS, REPEATS = 100, 1000, 5
@@ -50,6 +52,17 @@ def plain_read(path: Path) -> dict[str, dict[str, float]]:
     return run
 
 
+def shuffled(run: Run) -> list[tuple[list[str], np.ndarray]]:
+    rng = np.random.default_rng(21)
+    orders = [rng.permutation(HITS) for _ in run]
+    return [([r.docids[i] for i in o], r.scores[o]) for r, o in zip(run.values(), orders, strict=True)]
+
+
+def plain_sort(docids: list[str], scores: np.ndarray) -> list[int]:
+    pairs = list(zip(scores.astype(np.float32).tolist(), docids, strict=True))
+    return sorted(range(len(pairs)), key=pairs.__getitem__, reverse=True)
+
+
 def seconds(action: Callable[[], object]) -> float:
     best = float("inf")
     for _ in range(REPEATS):
@@ -67,6 +80,14 @@ def main() -> None:
             ("write", seconds(lambda: write_run(ours, run)), seconds(lambda: plain_write(plain, run))),
             ("read", seconds(lambda: read_run(ours)), seconds(lambda: plain_read(plain))),
         ]
+        lists = shuffled(run)
+        rows.append((
+            "sort",
+            seconds(lambda: [rank_order(*one) for one in lists]),
+            seconds(lambda: [plain_sort(*one) for one in lists]),
+        ))  # fmt: skip
+        if any(rank_order(*one).tolist() != plain_sort(*one) for one in lists):
+            raise SystemExit("the two orders differ: the times mean nothing")
         if ours.read_text() != plain.read_text() or read_run(ours) != run:
             raise SystemExit("the two files differ, or the run did not come back: the times mean nothing")
     print(f"run of {TOPICS} topics x {HITS} hits; target < {TARGET_SECONDS} s each")

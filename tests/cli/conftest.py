@@ -154,7 +154,7 @@ def ended() -> Callable[[subprocess.Popen], Outcome]:
     """Waits for what ``started`` started."""
 
     def wait(process: subprocess.Popen) -> Outcome:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=300)
         return Outcome(process.returncode, out, as_shown(err))
 
     return wait

@@ -113,7 +113,7 @@ def test_a_closed_pipe_is_no_error(started, words):
     process = started(*words)
     process.stdout.close()
     process.stdout = None
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert (process.returncode, err) == (0, "")
 
 

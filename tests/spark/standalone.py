@@ -19,7 +19,7 @@ from pathlib import Path
 from sdretrieval.lucene.jvm import find_spark_java
 
 HOSTS = ("127.0.0.1", "localhost")
-PATIENCE = 90.0  # seconds, for a machine that does much else
+PATIENCE = 300.0  # seconds, for a machine that does much else
 _TAG = "SDRETRIEVAL_TEST_CLUSTER"  # in the environment of every process of the cluster, executors and Python included
 
 

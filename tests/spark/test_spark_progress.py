@@ -27,7 +27,7 @@ class Screen(io.StringIO):
 
     def shows(self, text: str) -> None:
         """Wait until it does; the drawing is another thread's."""
-        end = time.monotonic() + 30
+        end = time.monotonic() + 300
         while text not in self.getvalue():
             assert time.monotonic() < end, f"{text!r} is not shown: {self.getvalue()!r}"
             time.sleep(0.01)

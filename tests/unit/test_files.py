@@ -87,7 +87,7 @@ def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path):
     reader.start()
     with atomic_writer(pipe) as out:
         out.write("through\n")
-    reader.join(timeout=10)
+    reader.join(timeout=100)
     assert received == [b"through\n"]
     assert pipe.is_fifo()
 

@@ -337,7 +337,7 @@ def test_pyserini_may_start_java_first(index, tmp_path):
         env={**os.environ, "JAVA_HOME": str(home), "SDRETRIEVAL_SNAPSHOTS": str(tmp_path / "snapshots")},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert finished.returncode == 0, finished.stderr
     started, found = json.loads(finished.stdout.splitlines()[-1])

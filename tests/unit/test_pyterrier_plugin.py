@@ -294,7 +294,7 @@ def run_python(script: str, *arguments: object, **environment: str) -> subproces
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
 
 

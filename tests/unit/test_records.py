@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -84,22 +82,6 @@ def test_nothing_to_rank():
 def test_refused(docids, scores, depth, message):
     with pytest.raises(ParameterError, match=message):
         rank_order(docids, scores, depth)
-
-
-@pytest.mark.parametrize("kind", ["distinct", "pairs", "all tied"])
-def test_five_hundred_topics_of_a_thousand_take_a_fraction_of_a_second(kind):
-    """The target is well below 0.5 s; the bound leaves room for a busy machine."""
-    rng = np.random.default_rng(2)
-    docids = [f"DOC-{i:07d}" for i in rng.permutation(100_000)[:1000]]
-    scores = {
-        "distinct": rng.normal(size=1000),
-        "pairs": np.repeat(rng.normal(size=500), 2),
-        "all tied": np.zeros(1000),
-    }[kind]
-    start = time.process_time()
-    for _ in range(500):
-        rank_order(docids, scores)
-    assert time.process_time() - start < 1.0
 
 
 def test_ranking_sorts_itself():
