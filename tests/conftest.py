@@ -6,8 +6,20 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 os.environ["COLUMNS"] = "100"  # tables as wide as on any terminal, also under pytest-xdist
+for variable in ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS"):  # Java tells on stderr that it has read them
+    os.environ.pop(variable, None)
+
+# A change is judged by the same examples on every machine, however slow or busy: no dice, no deadline, and no complaint
+# that drawing takes long. To look for new examples: pytest --hypothesis-profile=explore
+settings.register_profile(
+    "suite", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=False)
+settings.load_profile("suite")
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED_DATA = REPOSITORY.parent / "shared" / "data"
 

@@ -14,7 +14,11 @@ T = TypeVar("T")
 
 
 def found_or_installed(name: str, find: Callable[[], T | None], *packages: str) -> tuple[T | None, str]:
-    """What ``find`` finds, after an attempt to install it if need be; or None and the reason."""
+    """What ``find`` finds, after an attempt to install it if need be; or None and the reason.
+
+    One attempt for all processes of a run of pytest-xdist: they must come to the same end, or they would skip
+    different tests; and where there is no network, nobody waits for it twice.
+    """
     found = find()
     if found is not None:
         return found, ""
@@ -26,14 +30,22 @@ def found_or_installed(name: str, find: Callable[[], T | None], *packages: str) 
 
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "stdin": subprocess.DEVNULL}
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    with open(Path(tempfile.gettempdir()) / "sdretrieval-apt.lock", "w") as lock:
+    attempt = f"{os.environ.get('PYTEST_XDIST_TESTRUNUID', os.getpid())} {name}"
+    with open(Path(tempfile.gettempdir()) / "sdretrieval-apt.lock", "a+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # tests run in several processes
         found = find()
         if found is not None:
             return found, ""
+        lock.seek(0)
+        if attempt in lock.read().splitlines():
+            return None, f"{name} could not be installed"
         try:
             for command in (["update"], ["install", "-y", "--no-install-recommends", *packages]):
                 subprocess.run(["apt-get", "-q", *command], check=True, timeout=600, env=environment, **quiet)
+            found = find()
+            reason = f"{name} was installed, but is not where it is looked for"
         except (OSError, subprocess.SubprocessError) as error:
-            return None, f"{name} could not be installed: {error}"
-    return find(), f"{name} was installed, but is not where it is looked for"
+            reason = f"{name} could not be installed: {error}"
+        if found is None:
+            lock.write(f"{attempt}\n")
+    return found, reason

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from shown import as_shown
 
 from sdretrieval.cli.main import main
 
@@ -111,11 +112,6 @@ class Outcome:
     code: int
     out: str
     err: str
-
-
-def as_shown(text: str) -> str:
-    """What a terminal still shows: on a slow machine a progress bar may have come and gone."""
-    return "\n".join(line.split("\r")[-1] for line in text.split("\n"))
 
 
 @pytest.fixture

@@ -110,7 +110,7 @@ def test_a_decision_comes_before_the_next_document_is_sent(collection, stream, s
     for line in stream.read_text().splitlines()[:5]:
         process.stdin.write(line + "\n")
         process.stdin.flush()
-        watch = threading.Timer(60, process.kill)  # if nothing comes, reading ends with the process
+        watch = threading.Timer(300, process.kill)  # if nothing comes, reading ends with the process
         watch.start()
         told = [json.loads(process.stdout.readline()) for _ in range(6)]
         watch.cancel()

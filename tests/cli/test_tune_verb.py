@@ -134,15 +134,16 @@ def test_reranking_is_tuned_on_the_documents_of_the_run(typed, flags, collection
 
 # -- killed ------------------------------------------------------------------------------------------------------
 
-# Slow, so that the kill comes in the middle.
-SLOWLY = """
-import time
+# Stays in its last setting, so that the kill comes in the middle however late it is.
+ENDLESS = """
+import itertools, time
 from sdretrieval import tune
-values = tune.Problem.values
-def slowly(self, ranker):
-    time.sleep(0.1)
+values, calls = tune.Problem.values, itertools.count(1)
+def endless(self, ranker):
+    if next(calls) == {last}:
+        time.sleep(600)
     return values(self, ranker)
-tune.Problem.values = slowly
+tune.Problem.values = endless
 """
 CLIMB = ["--params", "fb_docs=1,3,10,20", "original_query_weight=0.1,0.3,0.5,0.9", "fb_terms=2,5,20"]
 
@@ -155,7 +156,8 @@ def test_a_kill_loses_nothing(typed, started, flags, tmp_path, monkeypatch):
     (tmp_path / "best.json").unlink()
 
     trace = tmp_path / "killed.jsonl"
-    process = started("tune", *flags, *CLIMB, "--trace", trace, code=SLOWLY)
+    last = len(whole.splitlines()) - 1  # the first line is about the tuning
+    process = started("tune", *flags, *CLIMB, "--trace", trace, code=ENDLESS.format(last=last))
     deadline = time.monotonic() + 300
     while process.poll() is None and time.monotonic() < deadline:
         if trace.exists() and len(trace.read_text().splitlines()) >= 5:

@@ -32,4 +32,5 @@ def test_topics_of_the_paris_article_are_coherent(shared_data, monkeypatch):
     errors = [p_k(sections, segment(shares, n_segments=len(sections) + 1), n) for shares in (ours, theirs)]
     assert runs[0] > 3 * runs[1]
     assert errors[0] < errors[1] - 0.05
-    assert (np.diff(model.objective_) <= 0).all()
+    values = np.array(model.objective_)
+    assert (np.diff(values) <= 1e-12 * values[:-1]).all()  # up to rounding, which differs from processor to processor

@@ -89,12 +89,12 @@ def _stop(daemons: list[subprocess.Popen], tag: str) -> None:
             os.killpg(daemon.pid, signal.SIGTERM)
     for daemon in reversed(daemons):
         try:
-            daemon.wait(10)
+            daemon.wait(60)
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(daemon.pid, signal.SIGKILL)
             daemon.wait()
-    end = time.monotonic() + 10
+    end = time.monotonic() + PATIENCE
     while _processes(tag) and time.monotonic() < end:  # Python's workers go when their executor is gone
         time.sleep(0.1)
     left = _processes(tag)

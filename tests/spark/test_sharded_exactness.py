@@ -154,12 +154,81 @@ def test_statistics_of_each_topic_make_batches_smaller(monkeypatch):
 
 
 def test_many_shards_and_hits_make_batches_smaller():
-    """What all shards send for a batch stays below 256 MB: 40 bytes a document."""
+    """What all shards send for a batch stays below 256 MB: 40 bytes a document, of which each sends its share."""
     engine = engine_of(Sharding(1).shards(2))
     assert engine.batch_size(ranker("sd3"), 128, hits=1000) == 128
-    engine.collection.n_shards = 200
-    assert engine.batch_size(ranker("sd3"), 128, hits=1000) == (1 << 28) // (40 * 1000 * 200) == 33
-    assert engine.batch_size(ranker("sd3"), 128, hits=10**6) == 1
+    engine._shares.n_shards = engine.collection.n_shards = 2000
+    share = engine._shares.of(1000)
+    assert 5 < share <= 10
+    assert engine.batch_size(ranker("sd3"), 10_000, hits=1000) == (1 << 28) // (40 * share * 2000) > 128
+    assert engine.batch_size(ranker("sd3"), 128, hits=10**7) == 1
+
+
+# -- what each shard is asked for ----------------------------------------------------------------------------------
+
+
+def dealt(sharding: Sharding, where: np.ndarray) -> ShardedEngine:
+    """Documents in the shards that ``where`` has for them."""
+    return engine_of([sharding.part(np.flatnonzero(where == k)) for k in range(int(where.max()) + 1)])
+
+
+def asked_of(engine: ShardedEngine) -> list[tuple[str, int, int]]:
+    """What is asked from now on: the request, for how many topics, and the most that a shard sent for one of them."""
+    asked, ask = [], engine.runner.ask
+
+    def watched(request, shared, *own):
+        answers = ask(request, shared, *own)
+        if request.__name__ in ("best", "adjusted"):
+            sizes = [len(hits.scores) for _, lists in answers for hits in lists]
+            asked.append((request.__name__, len(shared[0]), max(sizes)))
+        return answers
+
+    engine.runner.ask = watched
+    return asked
+
+
+def test_shards_send_a_share_each():
+    """400 documents in 16 shards, the best 64 of them: 4 of a shard on average, and it is asked for 19."""
+    sharding = Sharding(11)
+    spread = sharding, dealt(sharding, sharding.rng.permutation(400) % 16)
+    asked = asked_of(spread[1])
+    check(spread, ranker("bm25"), hits=64)
+    assert asked == [("best", 5, 19)]
+    assert spread[1]._shares.of(64) == 19
+
+
+@pytest.mark.parametrize("name", ["bm25", "sd3"])
+@pytest.mark.parametrize("time", [None, "recency", "density", "as of", "background at documents"])
+def test_where_one_shard_has_the_best_topics_are_asked_again(name, time):
+    """Documents in the order of their scores for a topic: the first shard has all of the best."""
+    sharding, model = Sharding(12), ranker(name, time)
+    found = one_index(sharding.whole, model, sharding.queries(sharding.whole)[:1], hits=400)["0"]
+    rank = {docid: i for i, docid in enumerate(found.docids)}
+    where = np.array([rank.get(docid, 399) * 16 // 400 for docid in sharding.docids])
+    spread = sharding, dealt(sharding, where)
+    asked = asked_of(spread[1])
+    check(spread, model, hits=20)
+    assert spread[1]._shares.factor > 1
+    if name == "bm25":  # sd3 has learned it from its first pass
+        first, again = asked[-2:]
+        assert first[2] < 20 and again[2] == 20  # a share, then all
+        assert 0 < again[1] <= first[1]  # of the topics that need it
+    n = len(asked)
+    check(spread, model, hits=20)
+    assert all(size == 20 for *_, size in asked[n:])  # now in full at once
+
+
+@pytest.mark.parametrize("time", [None, "recency"])
+def test_what_does_not_fit_in_memory_is_asked_for_in_pieces(monkeypatch, time):
+    from sdretrieval.integrations.spark import ranking
+
+    monkeypatch.setattr(ranking, "RESULTS_IN_MEMORY", 2 * 40 * 100 * 3)  # two lists of three shards
+    sharding = Sharding(14)
+    spread = sharding, engine_of(sharding.shards(3))
+    calls, ask = [], spread[1].runner.ask
+    spread[1].runner.ask = lambda request, *more: (calls.append(request.__name__), ask(request, *more))[1]
+    check(spread, ranker("ql", time), hits=100)
+    assert len(calls) >= 3
 
 
 def test_the_second_pass_of_a_prior_is_left_out_where_it_says_nothing():

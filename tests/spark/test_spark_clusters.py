@@ -74,7 +74,7 @@ def of_one_index(corpus, tmp_path: Path, *flags: object) -> bytes:
 # -- two attempts at one task --------------------------------------------------------------------------------------
 
 
-HANGS = 180.0  # seconds; then the task fails, and so does the test
+HANGS = 600.0  # seconds; then the task fails, and so does the test
 
 
 def begun(notes: Path) -> int:
@@ -91,7 +91,7 @@ def begun(notes: Path) -> int:
             number += 1
 
 
-def wait_for(note: Path, seconds: float = 120.0) -> None:
+def wait_for(note: Path, seconds: float = 300.0) -> None:
     end = time.monotonic() + seconds
     while not note.exists():
         if time.monotonic() > end:
@@ -104,7 +104,7 @@ Work = Callable[[Callable[[], None]], Any]  # calls what it is given when it is 
 
 
 def hanging(notes: Path, work: Work) -> Any:
-    """The first attempt hangs, for three minutes; any other does its work."""
+    """The first attempt hangs, for ten minutes; any other does its work."""
     number = begun(notes)
     answer = work(lambda: None if number else wait_for(notes / "never", HANGS))
     (notes / f"done-{number}").touch()
@@ -201,7 +201,7 @@ def check_built(corpus, folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def built(spark, corpus) -> SimpleNamespace:
-    """Built while the first attempt at a shard hangs: it would end after three minutes."""
+    """Built while the first attempt at a shard hangs: it would end after ten minutes."""
     folder, notes = corpus.folder / "sharded", corpus.folder / "notes"
     notes.mkdir()
     with unlucky_build(notes, hanging):

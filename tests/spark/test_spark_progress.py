@@ -67,7 +67,7 @@ class Tracker:
 
 def test_waiting_shows_that_it_does(screen):
     with redirect_stderr(screen), watching.waiting("starting Spark"):
-        screen.shows("starting Spark … 00:0")
+        screen.shows("starting Spark … 0")  # and the minutes and seconds since
     assert screen.is_wiped
 
 

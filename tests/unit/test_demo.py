@@ -17,6 +17,9 @@ from sdretrieval.demo.words import BACKGROUND, NICKNAMES, REMARKS, WORDS, names
 from sdretrieval.errors import ParameterError
 from sdretrieval.trec import read_qrels, read_topics
 
+# Not strftime's, whose names are those of the machine's language.
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
 
 @pytest.fixture(scope="module")
 def demo() -> DemoCollection:
@@ -99,7 +102,7 @@ def test_dates_fill_one_year(demo):
 def test_weekdays_in_the_text_are_those_of_the_date(demo):
     for d in demo.documents[::50]:
         for day in re.findall(r" on (\w+day)\b", d["contents"]):
-            assert datetime.fromisoformat(d["date"]).strftime("%A") == day
+            assert WEEKDAYS[datetime.fromisoformat(d["date"]).weekday()] == day
 
 
 def test_every_topic_has_relevant_documents(demo):

@@ -9,6 +9,7 @@ import random
 from pathlib import Path
 
 import pytest
+from shown import as_shown
 
 from sdretrieval.corpus import Document, Problems, Reader
 from sdretrieval.errors import IndexProblem, InputError, JavaError, ParameterError
@@ -352,7 +353,7 @@ def test_what_anserini_prints_becomes_the_error(tmp_path, monkeypatch, capfd):
         build_index(DOCUMENTS, tmp_path / "index")
     assert "of 3 documents, then failed: " in str(caught.value)
     assert tree(tmp_path) == []
-    assert capfd.readouterr().err == ""  # no Java stack trace
+    assert as_shown(capfd.readouterr().err) == ""  # no Java stack trace
 
 
 def _spoiled(write):
@@ -374,7 +375,8 @@ def test_interrupt_while_lucene_works(tmp_path, monkeypatch):
             return self
 
         def __exit__(self, *error):
-            return None
+            if error == (None, None, None):  # Lucene was done before anyone looked, on a busy machine
+                raise KeyboardInterrupt
 
         def update(self, n):
             raise KeyboardInterrupt

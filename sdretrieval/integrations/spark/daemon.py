@@ -7,6 +7,7 @@ if __name__ == "__main__":
     import contextlib
     import gc
     import importlib.util
+    import socket
     import sys
     import zipimport
     from pathlib import Path
@@ -23,7 +24,7 @@ if __name__ == "__main__":
         sys.path[1:1] = archives
         importlib.invalidate_caches()
 
-    from pyspark.daemon import manager
+    from pyspark import daemon
 
     with contextlib.suppress(ImportError):  # a worker's own import will say better what is missing
         import sdretrieval.integrations.spark.requests
@@ -34,4 +35,15 @@ if __name__ == "__main__":
     # A worker collects garbage after every task; what was imported here need not be looked through each time.
     gc.collect()
     gc.freeze()
-    manager()
+
+    # Java sends a task in two small pieces, and holds the second back until the first is acknowledged; which Linux does
+    # after 40 ms, where nothing goes the other way. So acknowledge at once: most tasks do not take as long as that.
+    work = daemon.worker
+
+    def worker(sock: socket.socket, authenticated: bool) -> int:
+        if hasattr(socket, "TCP_QUICKACK"):  # lasts for a while only: hence before each task
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+        return work(sock, authenticated)
+
+    daemon.worker = worker
+    daemon.manager()

@@ -2,19 +2,19 @@
 
 For each batch of topics
 
-    1  first pass on every shard        the best N documents of each, merged here
+    1  first pass on every shard        the best documents of each, the best N of all here (see merging.py)
     2  rows of the feedback documents   only those, from the shards that have them
     3  the model is estimated here      in the words of the whole collection, with statistics of the whole
-    4  second pass on every shard       the best documents of each, merged here
+    4  second pass on every shard       the same, with the estimated model
 
 With a time prior step 4 is two passes: the evidence (best scores, their times, first and last time) must be known of
 all shards before any score can be changed. The second of them is left out where the prior says nothing.
 
-On the driver lie, for a batch of T topics: T · hits · shards documents (16 bytes and the docid each), the rows of
-T · fb_docs feedback documents (8 bytes a word), the vocabulary with df and cf (memory-mapped), and for each thread a
-vector over the vocabulary. A batch is made small enough that the first of these takes no more than
-``RESULTS_IN_MEMORY``, and the statistics of topics that have their own (as-of, drifting background) no more than
-``STATISTICS_IN_MEMORY``.
+On the driver lie, for a batch of T topics: what the shards send, hits and a little more for each topic (12 bytes and
+the docid each; hits · shards where documents are spread unevenly), the rows of T · fb_docs feedback documents (8 bytes
+a word), the vocabulary with df and cf (memory-mapped), and for each thread a vector over the vocabulary. So many topics
+are asked for at once that the first of these takes no more than ``RESULTS_IN_MEMORY``, and the statistics of topics
+that have their own (as-of, drifting background) no more than ``STATISTICS_IN_MEMORY``.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ import numpy as np
 
 from sdretrieval.errors import InputError, ParameterError
 from sdretrieval.integrations.spark import packed, requests
+from sdretrieval.integrations.spark.merging import Merged, Shares, merged
 from sdretrieval.integrations.spark.requests import Hits, SentBackground, SentPlan, SentStatistics, Surveyed
 from sdretrieval.integrations.spark.shards import Collection, OnDisk
 from sdretrieval.integrations.spark.totals import Along, Increments, merged_timeline, past_statistics, plus, summed
@@ -40,7 +41,7 @@ from sdretrieval.ranking.base import Plan, Ranker
 from sdretrieval.ranking.engine import Result, pruned
 from sdretrieval.ranking.feedback import Feedback, Rows
 from sdretrieval.ranking.query import Query
-from sdretrieval.records import Ranking, rank_order
+from sdretrieval.records import Ranking
 from sdretrieval.statistics import Statistics
 from sdretrieval.temporal.background import BINS, DOCUMENT_BINS, Drifting, DriftingBackground
 from sdretrieval.temporal.local_likelihood import LocalLikelihood
@@ -96,6 +97,7 @@ class ShardedEngine:
         self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="estimate")
         self._lock = threading.Lock()
         self._backgrounds: dict[Drifting, ShardedBackground] = {}
+        self._shares = Shares(collection.n_shards)
 
     def rank(
         self,
@@ -135,12 +137,12 @@ class ShardedEngine:
         else:
             sent = [self._sent(topic, topic.result.plan) for topic in topics]
             for topic, found in zip(topics, self._best(sent, [hits] * len(sent)), strict=True):
-                topic.result.ranking = _merged(found, hits)
+                topic.result.ranking = found.ranking
         return [topic.result for topic in topics]
 
     def batch_size(self, ranker: Ranker, wanted: int, hits: int = 1000) -> int:
         """How many topics to rank at once: fewer where shards are many, or each topic has statistics of its own."""
-        of_one = HIT_BYTES * hits * self.collection.n_shards
+        of_one = HIT_BYTES * self._shares.of(hits) * self.collection.n_shards
         size = min(wanted, RESULTS_IN_MEMORY // of_one)
         if _per_query(ranker):
             size = min(size, STATISTICS_IN_MEMORY // (8 * 5 * max(len(self.collection.totals.vocabulary), 1)))
@@ -152,13 +154,10 @@ class ShardedEngine:
         searching = [t for t in learning if t.relevant is None and t.candidates is None]
         sent = [self._sent(t, t.result.plan) for t in searching]
         depths = [model.feedback_depth + _size(t.nonrelevant) for t in searching]
-        for topic, found, depth in zip(searching, self._best(sent, depths), depths, strict=True):
-            numbers = np.concatenate([(n << _SHARD_BITS) | hits.docs.astype(np.int64) for n, hits in found])
-            scores = np.concatenate([hits.scores for _, hits in found])
-            docids = packed.joined([hits.docids for _, hits in found])
-            order = rank_order(docids, scores, depth)
-            topic.result.names.update(zip(numbers[order].tolist(), docids.take(order), strict=True))
-            self._take(topic, model, numbers[order], scores[order])
+        for topic, found in zip(searching, self._best(sent, depths), strict=True):
+            numbers = (found.shards << _SHARD_BITS) | found.docs
+            topic.result.names.update(zip(numbers.tolist(), found.docids, strict=True))
+            self._take(topic, model, numbers, found.scores)
         given = [t for t in learning if t.relevant is not None or t.candidates is not None]
         for topic in given:
             if topic.relevant is not None:
@@ -218,22 +217,65 @@ class ShardedEngine:
         factors: list[tuple[Ratio, float]] = [(Ratio(), 0.0)] * len(topics)
         left = list(range(len(topics)))
         if session.has_prior:
-            depth = evidence_depth(session.settings)
-            found = self._of_plans(requests.survey, (sent, depth, hits, session.sent_background))
-            for i, (topic, parts) in enumerate(zip(topics, found, strict=True)):
-                factors[i] = _verdict(session, topic, parts, depth)
-                ratio, factor = factors[i]
-                if factor == 0.0 or (ratio.table is None and ratio.exact is None):
-                    topic.result.ranking = _merged([(n, part.ranked) for n, part in parts], hits)
-                    left.remove(i)
-        if left:
-            wanted = ([sent[i] for i in left], [factors[i] for i in left], hits, session.sent_background)
-            for i, ranked in zip(left, self._of_plans(requests.adjusted, wanted), strict=True):
-                topics[i].result.ranking = _merged(ranked, hits)
+            depth, share = evidence_depth(session.settings), self._shares.of(hits)
+            for some in self._pieces(range(len(topics)), [depth + share] * len(topics)):
+                found = self._of_plans(
+                    requests.survey, ([sent[i] for i in some], depth, share, session.sent_background)
+                )
+                for i, parts in zip(some, found, strict=True):
+                    factors[i] = ratio, factor = _verdict(session, topics[i], parts, depth)
+                    if factor == 0.0 or (ratio.table is None and ratio.exact is None):
+                        ranked = merged([(n, part.ranked) for n, part in parts], hits, share)
+                        if ranked is not None:
+                            topics[i].result.ranking = ranked.ranking
+                            left.remove(i)
+
+        def ask(some: Sequence[int], depths: Sequence[int]) -> list[list[tuple[int, Hits]]]:
+            numbers = [left[k] for k in some]
+            wanted = ([sent[i] for i in numbers], [factors[i] for i in numbers], depths[0], session.sent_background)
+            return self._of_plans(requests.adjusted, wanted)
+
+        for i, ranked in zip(left, self._of_all([hits] * len(left), ask), strict=True):
+            topics[i].result.ranking = ranked.ranking
 
     # -- requests ------------------------------------------------------------------------------------------------
-    def _best(self, sent: list[SentPlan], depths: list[int]) -> list[list[tuple[int, Hits]]]:
-        return self._of_plans(requests.best, (sent, depths))
+    def _best(self, sent: list[SentPlan], depths: list[int]) -> list[Merged]:
+        """The best documents of each plan, to a depth of its own."""
+        return self._of_all(
+            depths, lambda some, asked: self._of_plans(requests.best, ([sent[i] for i in some], asked))
+        )
+
+    def _of_all(
+        self, depths: Sequence[int], ask: Callable[[Sequence[int], Sequence[int]], list[list[tuple[int, Hits]]]]
+    ) -> list[Merged]:
+        """The best documents of all shards: a share from each, and where that may not be all, everything.
+
+        ``ask(numbers, shares)`` has the shards' answers for some of the lists.
+        """
+        found: dict[int, Merged | None] = {}
+
+        def fill(numbers: Sequence[int], asked: Sequence[int]) -> None:
+            for some in self._pieces(numbers, asked):
+                for i, parts in zip(some, ask(some, [asked[i] for i in some]), strict=True):
+                    found[i] = merged(parts, depths[i], asked[i])
+
+        fill(range(len(depths)), [self._shares.of(depth) for depth in depths])
+        again = [i for i in range(len(depths)) if found[i] is None]
+        self._shares.learn(len(depths), len(again))
+        fill(again, depths)
+        return [found[i] for i in range(len(depths))]  # type: ignore[misc]
+
+    def _pieces(self, numbers: Sequence[int], depths: Sequence[int]) -> Iterator[Sequence[int]]:
+        """So many at a time that what all shards send of them fits in RESULTS_IN_MEMORY: one at least."""
+        start, held = 0, 0
+        for k, i in enumerate(numbers):
+            size = HIT_BYTES * depths[i] * self.collection.n_shards
+            if k > start and held + size > RESULTS_IN_MEMORY:
+                yield numbers[start:k]
+                start, held = k, 0
+            held += size
+        if start < len(numbers):
+            yield numbers[start:]
 
     def _of_plans(self, request: Callable, shared: tuple) -> list[list[tuple[int, Any]]]:
         """Answers by plan, each with the shard's number."""
@@ -309,13 +351,6 @@ class ShardedEngine:
 
 def _size(numbers: np.ndarray | None) -> int:
     return 0 if numbers is None else len(numbers)
-
-
-def _merged(parts: list[tuple[int, Hits]], hits: int) -> Ranking:
-    scores = np.concatenate([part.scores for _, part in parts])
-    docids = packed.joined([part.docids for _, part in parts])
-    order = rank_order(docids, scores, hits)
-    return Ranking(docids.take(order), scores[order])
 
 
 def _verdict(session: _Session, topic: _Topic, parts: list[tuple[int, Surveyed]], depth: int) -> tuple[Ratio, float]:
