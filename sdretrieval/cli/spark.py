@@ -350,7 +350,6 @@ def _rank_on(spark: Any, args: argparse.Namespace, verb: str, work: Callable, in
     runner = OnSpark(collection, context)
     with watching(context, "summing"):
         prepare(collection, runner)
-    runner.warm()
     engine = ShardedEngine(collection, runner, threads=args.threads)
     with _saved_expansions(args) as on_expansion:
         found = work(

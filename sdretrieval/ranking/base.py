@@ -11,17 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from sdretrieval.errors import ParameterError
 from sdretrieval.ranking import parameters
-from sdretrieval.ranking.feedback import Feedback
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.weighting import Weighting
 from sdretrieval.statistics import Statistics
+
+if TYPE_CHECKING:  # whoever lists models, or checks their parameters, needs no compiled loops
+    from sdretrieval.ranking.feedback import Feedback
 
 
 @dataclass(frozen=True, eq=False)

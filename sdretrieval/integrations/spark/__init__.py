@@ -19,4 +19,4 @@
 Only ``runners``, ``session`` and ``building`` know Spark, and import it when used.
 """
 
-BATCH = 128  # topics that share the passes over the shards
+BATCH = 250  # topics that share the passes over the shards

@@ -1,19 +1,128 @@
 """The process that Spark forks its Python workers from, with what they need imported once instead of in each.
 
-Named by the setting ``spark.python.daemon.module``; started by Spark as ``python -m`` this module.
+Named by the setting ``spark.python.daemon.module``; started by Spark as ``python -m`` this module, when the first task
+is there. Where Spark runs on this machine alone the driver has started one already (:func:`start_early`), which
+imports while Spark's Java starts. The one that Spark starts then hands over to it: its input and output, by which Spark
+knows it, and its environment.
 """
 
-if __name__ == "__main__":
-    import contextlib
-    import gc
-    import importlib.util
-    import socket
-    import sys
-    import zipimport
-    from pathlib import Path
+from __future__ import annotations
 
-    # Spark puts its PySpark, an archive of sources, before the installed one. Where that brought the archive along they
-    # are the same, and a module of the archive would be compiled anew each time: most of a second.
+import json
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+VARIABLE = "SDRETRIEVAL_SPARK_DAEMON"  # where the early one listens: a socket in a folder of the user's own
+MODULE = "sdretrieval.integrations.spark.daemon"
+_LENGTH = 8  # bytes that tell how long the message is
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--early"]:
+        _wait(Path(sys.argv[2]))
+    elif _handed_over(os.environ.get(VARIABLE)):
+        os._exit(0)  # its files are the other's
+    else:
+        _without_archives()
+        _serve(_prepared())
+
+
+# -- an early one ------------------------------------------------------------------------------------------------
+
+
+def start_early(environment: Mapping[str, str]) -> tuple[Any, str] | None:
+    """A daemon that imports what workers need and waits for Spark's to hand over; None where that cannot be done.
+
+    The process, which ends when its input is closed before that, and what VARIABLE is to say for Spark.
+    """
+    import subprocess
+    import tempfile
+
+    if not hasattr(socket, "send_fds"):
+        return None
+    try:
+        address = str(Path(tempfile.mkdtemp(prefix="sdretrieval-")) / "daemon")  # nobody else may look into it
+        process = subprocess.Popen(
+            [sys.executable, "-m", MODULE, "--early", address], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, env={**os.environ, **environment}, process_group=0,
+        )  # fmt: skip
+    except OSError:  # too few processes, no room: it goes without
+        return None
+    return process, address
+
+
+def _wait(address: Path) -> None:
+    """Import, then take over from the daemon that Spark starts."""
+    import select
+
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        listener.bind(str(address))
+        listener.listen(1)
+        daemon = _prepared(address.parent)
+        ready, _, _ = select.select([listener, sys.stdin], [], [])
+        if listener not in ready:  # the driver has ended, or needs no workers
+            return
+        connection, _ = listener.accept()
+    finally:
+        listener.close()
+        shutil.rmtree(address.parent, ignore_errors=True)
+    begin, files, _, _ = socket.recv_fds(connection, _LENGTH, 3)
+    told = json.loads(_received(connection, int.from_bytes(begin, "big")))
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    os.environ.clear()
+    os.environ.update(told["environment"])
+    sys.path.extend(path for path in told["path"] if path not in sys.path)
+    connection.sendall(b"!")  # it stays open as long as this process lives
+    _serve(daemon)
+
+
+def _handed_over(address: str | None) -> bool:
+    """Whether an early daemon serves Spark in this one's place. It has done so when this returns."""
+    if not address:
+        return False
+    _without_archives()
+    told = json.dumps({"environment": dict(os.environ), "path": sys.path}).encode()
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(address)
+            socket.send_fds(connection, [len(told).to_bytes(_LENGTH, "big")], [0, 1, 2])
+            connection.sendall(told)
+            if connection.recv(1) != b"!":
+                return False
+            for number in (0, 1):  # Spark is to hear of the other's end
+                os.close(number)
+            with suppress(OSError):
+                connection.recv(1)
+            return True
+    except OSError:  # it has gone, or serves already
+        return False
+
+
+def _received(connection: socket.socket, length: int) -> bytes:
+    parts = []
+    while length > 0 and (part := connection.recv(min(length, 1 << 16))):
+        parts.append(part)
+        length -= len(part)
+    return b"".join(parts)
+
+
+# -- every one ---------------------------------------------------------------------------------------------------
+
+
+def _without_archives() -> None:
+    """Spark puts its PySpark, an archive of sources, before the installed one. Where that brought the archive along
+    they are the same, and a module of the archive would be compiled anew each time: most of a second."""
+    import importlib.util
+
     archives = [path for path in sys.path if path.endswith("pyspark.zip")]
     sys.path[:] = [path for path in sys.path if path not in archives]
     installed = importlib.util.find_spec("pyspark")
@@ -24,18 +133,29 @@ if __name__ == "__main__":
         sys.path[1:1] = archives
         importlib.invalidate_caches()
 
+
+def _prepared(folder: Path | None = None) -> Any:
+    """PySpark's daemon, with what workers need; with a ``folder`` to try them in, their compiled loops too."""
+    import gc
+    import zipimport
+
     from pyspark import daemon
 
-    with contextlib.suppress(ImportError):  # a worker's own import will say better what is missing
-        import sdretrieval.integrations.spark.requests
-        import sdretrieval.integrations.spark.runners  # noqa: F401
+    with suppress(ImportError):  # a worker's own import will say better what is missing
+        from sdretrieval.integrations.spark import requests, runners  # noqa: F401
+
+        if folder is not None:
+            requests.load_loops(folder / "nothing")
     # Before every task a worker has all importers look again at what there is, and those of zip archives read the whole
     # directory of PySpark's, thirteen times over: a fifth of a second. The archives do not change.
     zipimport.zipimporter.invalidate_caches = lambda self: None  # type: ignore[method-assign]
     # A worker collects garbage after every task; what was imported here need not be looked through each time.
     gc.collect()
     gc.freeze()
+    return daemon
 
+
+def _serve(daemon: Any) -> None:
     # Java sends a task in two small pieces, and holds the second back until the first is acknowledged; which Linux does
     # after 40 ms, where nothing goes the other way. So acknowledge at once: most tasks do not take as long as that.
     work = daemon.worker
@@ -47,3 +167,7 @@ if __name__ == "__main__":
 
     daemon.worker = worker
     daemon.manager()
+
+
+if __name__ == "__main__":
+    main()

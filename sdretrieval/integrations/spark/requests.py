@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from sdretrieval.ranking.engine import BATCH, SCORES_IN_MEMORY, Engine
 from sdretrieval.ranking.feedback import Rows
 from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.weighting import BM25, Weighting
+from sdretrieval.snapshot import Snapshot
 from sdretrieval.statistics import Statistics
 from sdretrieval.strings import PackedStrings
 from sdretrieval.temporal.background import DriftedStatistics, Drifting, DriftingBackground
@@ -132,11 +134,19 @@ def _allowed(shard: Shard, sent: SentPlan) -> np.ndarray | None:
     return (times <= time if inclusive else times < time) & (times != UNDATED)
 
 
-def ready(shard: Shard, request: None) -> int:
-    """Open the shard, with what every pass needs, and load the compiled loops."""
-    if shard.snapshot.n_terms:
-        shard.engine.best([Plan(TermModel(np.zeros(1, dtype=np.int64), np.ones(1)), BM25())], 1)
-    return len(shard.term_map)
+def load_loops(folder: Path) -> None:
+    """Run the compiled loops of a pass once, for workers that are forked from this process.
+
+    On next to nothing, but mapped from files: the loops are compiled for that kind of array.
+    """
+    from sdretrieval.integrations.spark.writing import write_collection
+
+    collection = write_collection(folder, [Snapshot.from_counts(np.eye(2, dtype=np.int32), ["a", "b"])])
+    collection.keep_totals(Totals.of(collection.snapshot(0)))
+    shard = Shard(collection.snapshot(0), collection.totals, 0)
+    plan = SentPlan(np.array([1]), np.ones(1), 0.0, 1.0, 0.0, False, BM25())
+    best(shard, ([plan], [1]))
+    rows(shard, None, np.array([0]))
 
 
 # -- the passes --------------------------------------------------------------------------------------------------

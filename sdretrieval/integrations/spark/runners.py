@@ -119,18 +119,6 @@ class OnSpark:
         finally:
             sent.unpersist(blocking=False)
 
-    def warm(self) -> None:
-        """Have workers start, and open their shards, while the driver does something else."""
-        import threading
-
-        from sdretrieval.integrations.spark import requests
-
-        def work() -> None:
-            with contextlib.suppress(Exception):  # whatever is wrong will be said by the first real request
-                self.ask(requests.ready, None)
-
-        threading.Thread(target=work, name="warm", daemon=True).start()
-
     def stream(self, request: Callable, shared: Any) -> Iterable[tuple[int, Any]]:
         """Answers that are sequences, piece by piece, a shard at a time: never more than one shard's on the driver."""
         sent = self.context.broadcast(shared)

@@ -6,6 +6,7 @@ be of different versions. JAVA_HOME is therefore set for the launch of Spark alo
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shlex
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from sdretrieval.errors import JavaError, SdretrievalError
+from sdretrieval.integrations.spark import daemon, gateway
 from sdretrieval.integrations.spark.classes import archive_options, cache_folder
 from sdretrieval.integrations.spark.watching import waiting
 from sdretrieval.lucene.jvm import find_spark_java
@@ -35,8 +37,9 @@ DEFAULTS = {
     "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
 }
 # Spark's JVMs hand on bytes here and compute nothing: the optimising compiler would cost more than it saves.
-_LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.disableJmx=true"
 _QUIET = Path(__file__).parent / "conf"  # how Spark logs where no one has said it
+_OF_WORKERS = ("spark.python.", "spark.pyspark.", "spark.executorEnv.")  # settings of the daemon's
 # Threads of numerical libraries: a task is one core's work.
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -49,6 +52,24 @@ def import_pyspark() -> Any:
             "PySpark is not installed.", remedy="Run `pip install 'sdretrieval[spark]'` (pyspark 3.5)."
         ) from None
     return pyspark
+
+
+def check_pyspark() -> None:
+    """Raises what :func:`import_pyspark` would, without its half a second."""
+    if importlib.util.find_spec("pyspark") is None:
+        import_pyspark()
+
+
+def active_context() -> Any:
+    """The SparkContext that runs already, if there is one."""
+    pyspark = sys.modules.get("pyspark")
+    return None if pyspark is None else pyspark.SparkContext._active_spark_context
+
+
+def jvm_of_pyspark() -> Any:
+    """The gateway to a JVM that an earlier context has left."""
+    pyspark = sys.modules.get("pyspark")
+    return None if pyspark is None else pyspark.SparkContext._gateway
 
 
 def java_for_spark() -> tuple[str, str]:
@@ -71,8 +92,8 @@ class Starting:
         self, master: str | None = None, *, name: str = "sdretrieval", settings: Mapping[str, str] | None = None
     ) -> None:
         """As :func:`spark_context` has it. Raises what is wrong with Java at once."""
-        self._pyspark = import_pyspark()
-        self._context = self._pyspark.SparkContext._active_spark_context
+        check_pyspark()
+        self._context = active_context()
         self._error: Exception | None = None
         self._starting: threading.Thread | None = None
         self._stopping: threading.Thread | None = None
@@ -85,9 +106,9 @@ class Starting:
 
     def _start(self, launch: _Launch, name: str) -> None:
         try:
-            self._context = launch.context(self._pyspark, name)
+            self._context = launch.context(import_pyspark(), name)
             if self._unwanted:
-                self._context.stop()
+                _stop(self._context)
         except Exception as error:
             self._error = error
 
@@ -103,7 +124,7 @@ class Starting:
     def release(self) -> None:
         """Begin to stop Spark, while there is something else to do."""
         if self._starting is not None and self._context is not None and self._stopping is None:
-            self._stopping = threading.Thread(target=self._context.stop, name="stop", daemon=True)
+            self._stopping = threading.Thread(target=_stop, args=(self._context,), name="stop", daemon=True)
             self._stopping.start()
 
     def stop(self) -> None:
@@ -112,6 +133,17 @@ class Starting:
         self.release()
         if self._stopping is not None:
             self._stopping.join()
+
+
+def _stop(context: Any) -> None:
+    """Stop Spark, without the second that PySpark then waits for a thread which has nothing to wait for.
+
+    It listens for accumulators, looks once a second whether it is still wanted, and is a daemon.
+    """
+    listening, context._accumulatorServer = context._accumulatorServer, None
+    context.stop()
+    if listening is not None:
+        threading.Thread(target=listening.shutdown, name="accumulators", daemon=True).start()
 
 
 @contextmanager
@@ -131,16 +163,20 @@ def spark_context(
 
 
 class _Launch:
-    """What Spark is started with, worked out before other threads may change the environment."""
+    """What Spark is started with, worked out before other threads may change the environment.
+
+    On this machine its JVM, and the daemon of its workers, are under way at once: see gateway.py and daemon.py.
+    """
 
     def __init__(self, master: str | None, settings: dict[str, str], java: str) -> None:
         self.master, self.settings = master, settings
+        spark = Path(importlib.util.find_spec("pyspark").origin).parent  # type: ignore[union-attr,arg-type]
         own_spark = "SPARK_HOME" not in os.environ  # PySpark's own Spark, which has no settings of the user's
         self.early = {"spark.ui.showConsoleProgress": "false"} if own_spark else {}  # the launcher would say true
-        options, conf_folder = _LIGHT, str(_QUIET)
-        if own_spark and "SPARK_CONF_DIR" not in os.environ and (master or "local").startswith("local"):
-            archive = archive_options(Path(java), Path(import_pyspark().__file__).parent / "jars")
-            if archive and "cluster" not in (master or ""):  # its executors would not find how to log
+        options, conf_folder, is_local = _LIGHT, str(_QUIET), _is_local(settings.get("spark.master", master))
+        if own_spark and "SPARK_CONF_DIR" not in os.environ and is_local:
+            archive = archive_options(Path(java), spark / "jars")
+            if archive:
                 # An archive wants no folder with files on the class path: so Spark is told how to log in another way.
                 log = f"-Dlog4j2.configurationFile={_QUIET / 'log4j2.properties'}"
                 options, conf_folder = shlex.join([*shlex.split(_LIGHT), log, *archive]), str(_empty_folder())
@@ -157,6 +193,15 @@ class _Launch:
         if own_spark:
             quiet["SPARK_CONF_DIR"] = conf_folder
         self.child.update({variable: value for variable, value in quiet.items() if variable not in os.environ})
+        self.daemon: Any = None
+        self.gateway: gateway.Gateway | None = None
+        if is_local and jvm_of_pyspark() is None:
+            if "PYSPARK_PYTHON" not in os.environ and not any(key.startswith(_OF_WORKERS) for key in settings):
+                self.daemon, self.child[daemon.VARIABLE] = daemon.start_early(self.child) or (None, "")
+            if gateway.is_usual(settings):
+                early = {**self.early, "spark.driver.extraJavaOptions": options}
+                wanted = gateway.command(java, spark, conf_folder, shlex.split(options), early)
+                self.gateway = gateway.Gateway(wanted, spark, {**self.shared, **self.child})
 
     def context(self, pyspark: Any, name: str) -> Any:
         missing = {variable: value for variable, value in self.shared.items() if variable not in os.environ}
@@ -178,8 +223,10 @@ class _Launch:
             given = pyspark.SparkConf(loadDefaults=False)  # some settings, as of jars, the launcher must know already
             for key, value in {**self.early, **self.settings}.items():
                 given.set(key, value)
-            gateway = pyspark.java_gateway.launch_gateway(given, popen_kwargs=_Adding(self.child))
-            pyspark.SparkContext._ensure_initialized(gateway=gateway)
+            reached = self.gateway.connected(pyspark) if self.gateway is not None else None
+            if reached is None:
+                reached = pyspark.java_gateway.launch_gateway(given, popen_kwargs=_Adding(self.child))
+            pyspark.SparkContext._ensure_initialized(gateway=reached)
         conf = pyspark.SparkConf().setAppName(name)
         if self.master is not None:
             conf.setMaster(self.master)
@@ -193,6 +240,14 @@ class _Launch:
         context = pyspark.SparkContext(conf=conf)
         context.setLogLevel("ERROR")
         return context
+
+
+def _is_local(master: str | None) -> bool:
+    """Whether Spark will run in one process of this machine."""
+    if master is None:  # the default, unless it is told elsewhere: by spark-submit, or in spark-defaults.conf
+        elsewhere = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT")
+        return not any(name in os.environ for name in elsewhere)
+    return master.startswith("local") and "cluster" not in master  # local-cluster starts executors
 
 
 def _reason(error: Exception) -> str:
