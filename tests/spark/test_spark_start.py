@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import re
 import shlex
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -15,7 +19,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from sdretrieval.errors import JavaError
-from sdretrieval.integrations.spark import classes, session
+from sdretrieval.integrations.spark import classes, daemon, gateway, session
 from sdretrieval.integrations.spark.classes import archive_options
 
 
@@ -37,8 +41,9 @@ def jars(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for variable in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_PYTHON", classes.VARIABLE):
-        monkeypatch.delenv(variable, raising=False)
+    for variable in list(os.environ):
+        if variable.startswith(("SPARK_", "PYSPARK_", "HADOOP_", "YARN_")) or variable == classes.VARIABLE:
+            monkeypatch.delenv(variable)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
@@ -166,6 +171,7 @@ class _Conf:
 
 class FakeContext:
     stopped = False
+    _accumulatorServer = None
 
     def stop(self) -> None:
         self.stopped = True
@@ -181,9 +187,11 @@ def slow(monkeypatch):
         return context
 
     monkeypatch.setattr(session, "java_for_spark", lambda: ("/java", "test"))
-    monkeypatch.setattr(session, "_Launch", lambda *given: SimpleNamespace(context=lambda *more: start(None, *more)))
+    launch = SimpleNamespace(context=lambda *more: start(None, *more), begin=lambda: None, end=lambda: None)
+    monkeypatch.setattr(session, "_Launch", lambda *given: launch)
     pyspark = SimpleNamespace(SparkContext=SimpleNamespace(_active_spark_context=None))
-    monkeypatch.setattr(session, "import_pyspark", lambda: pyspark)
+    monkeypatch.setitem(sys.modules, "pyspark", pyspark)
+    monkeypatch.setattr(session, "check_pyspark", lambda: None)
     return go, context, pyspark
 
 
@@ -213,3 +221,146 @@ def test_a_context_that_runs_already_is_left_running(slow):
     with session.spark_context() as found:
         assert found is context
     assert not context.stopped
+
+
+# -- its JVM at once ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("early", [{}, {"spark.ui.showConsoleProgress": "false"}])
+def test_the_command_is_the_one_that_sparks_launcher_works_out(tmp_path, early):
+    """Spark's own launcher, asked for pyspark-shell."""
+    java, spark = needed_java(), Path(importlib.util.find_spec("pyspark").origin).parent
+    options = ["-XX:+UseSerialGC", "-Dlog4j2.configurationFile=/a b/log4j2.properties"]
+    words = [word for key, value in early.items() for word in ("--conf", f"{key}={value}")]
+    told = subprocess.run(
+        [f"{java}/bin/java", "-cp", f"{spark}/jars/*", "org.apache.spark.launcher.Main",
+         "org.apache.spark.deploy.SparkSubmit", *words, "--driver-java-options", shlex.join(options), "pyspark-shell"],
+        env={**os.environ, "SPARK_HOME": str(spark), "SPARK_CONF_DIR": str(tmp_path), "JAVA_HOME": java,
+             "SPARK_SCALA_VERSION": "2.12"},  # as its shell script has it
+        capture_output=True, text=True, check=True, timeout=300,
+    ).stdout  # fmt: skip
+    wanted = [word.strip("\n") for word in told.split("\0") if word.strip()]
+    told_to_spark = {**early, "spark.driver.extraJavaOptions": shlex.join(options)}
+    assert gateway.command(java, spark, str(tmp_path), options, told_to_spark) == wanted
+
+
+def test_what_the_launcher_would_heed_is_left_to_it(monkeypatch):
+    assert gateway.is_usual({})
+    assert not gateway.is_usual({"spark.driver.memory": "2g"})
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    assert gateway.is_usual({})
+    for variable in ("SPARK_CONF_DIR", "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS", "HADOOP_CONF_DIR"):
+        with monkeypatch.context() as patch:
+            patch.setenv(variable, "x")
+            assert not gateway.is_usual({})
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "4.0.1")
+    assert not gateway.is_usual({})
+
+
+@pytest.mark.parametrize(
+    ("master", "variables", "begins"),
+    [
+        ("local[2]", {}, True), (None, {}, True), ("local-cluster[2,1,1024]", {}, False), ("yarn", {}, False),
+        (None, {"SPARK_HOME": "/opt/spark"}, False), (None, {"PYSPARK_GATEWAY_PORT": "1"}, False),
+    ],
+)  # fmt: skip
+def test_only_what_runs_on_this_machine_is_begun_early(java, monkeypatch, master, variables, begins):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(session, "jvm_of_pyspark", lambda: None)
+    begun = []
+    monkeypatch.setattr(session, "Early", type("Early", (), {
+        "__init__": lambda self, environment: begun.append(environment), "is_possible": staticmethod(lambda: True),
+        "address": "there",
+    }))  # fmt: skip
+    monkeypatch.setattr(session, "Gateway", lambda command, environment: begun.append(environment))
+    session._Launch(master, {}, str(java)).begin()
+    assert len(begun) == (2 if begins else 0)
+    if begins:
+        assert begun[0]["OMP_NUM_THREADS"] == "1"
+        assert begun[1]["SDRETRIEVAL_SPARK_DAEMON"] == "there" and begun[1]["JAVA_HOME"] == str(java)
+
+
+def test_a_jvm_that_ends_at_once_is_left_to_pyspark(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    started = gateway.Gateway([sys.executable, "-c", ""], {})
+    assert started.connected(None) is None
+    with pytest.raises(OSError):
+        gateway.Gateway([str(tmp_path / "no-java")], {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_jvm_that_nobody_wants_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    started = gateway.Gateway([sys.executable, "-c", "import time; time.sleep(1000)"], {})
+    started.abandon()
+    assert started.process.wait(300) != 0
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- the daemon of its workers at once ---------------------------------------------------------------------------
+
+
+def test_a_daemon_that_nobody_needs_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    early = daemon.Early({})
+    early.dismiss()
+    assert early.process.wait(300) == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_one_the_daemon_that_spark_starts_serves(tmp_path):
+    assert not daemon._handed_over(None)
+    assert not daemon._handed_over(str(tmp_path / "nobody"))
+
+
+STARTED = """
+import os, sys
+from sdretrieval.integrations.spark.session import spark_context
+
+def seen(number):
+    parent = open(f"/proc/{os.getppid()}/cmdline").read().split("\\0")
+    return number, "--early" in parent, os.environ["PYTHONHASHSEED"], os.environ["OMP_NUM_THREADS"], os.getppid()
+
+with spark_context("local[2]", settings=dict(word.split("=") for word in sys.argv[1:])) as context:
+    for _ in range(2):
+        print(*context.parallelize(range(4), 4).map(seen).collect())
+    print(os.environ.get("PYSPARK_GATEWAY_PORT"), context._gateway.proc.pid)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks at processes in /proc")
+@pytest.mark.parametrize(
+    ("settings", "early"),
+    [([], True), (["spark.app.id=x"], True), (["spark.python.worker.reuse=false"], False)],
+    ids=["nothing set", "a setting", "a setting of workers"],
+)
+def test_spark_that_was_begun_early_works_and_leaves_nothing(tmp_path, monkeypatch, settings, early):
+    needed_java()
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    done = subprocess.run(
+        [sys.executable, "-c", STARTED, *settings], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    first, second, last = done.stdout.splitlines()
+    for line in (first, second):
+        tasks = re.findall(r"\((\d), (True|False), '(\d+)', '(\d+)', (\d+)\)", line)
+        assert [(int(number), told, seed, threads) for number, told, seed, threads, _ in tasks] == [
+            (number, str(early), "0", "1") for number in range(4)
+        ]
+    assert last.startswith("None ")
+    processes = {int(last.split()[1]), *(int(pid) for pid in re.findall(r", (\d+)\)", first))}
+    end = time.monotonic() + 300
+    while any(Path(f"/proc/{pid}").exists() for pid in processes):
+        assert time.monotonic() < end, processes
+        time.sleep(0.05)
+    assert not list(tmp_path.glob("sdretrieval-*"))
+
+
+def needed_java() -> str:
+    from needed import _java
+
+    found = _java()
+    if found is None:
+        pytest.skip("no Java that Spark runs on")
+    return str(found.home)

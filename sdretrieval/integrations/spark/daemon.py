@@ -1,7 +1,7 @@
 """The process that Spark forks its Python workers from, with what they need imported once instead of in each.
 
 Named by the setting ``spark.python.daemon.module``; started by Spark as ``python -m`` this module, when the first task
-is there. Where Spark runs on this machine alone the driver has started one already (:func:`start_early`), which
+is there. Where Spark runs on this machine alone the driver has started one already (:class:`Early`), which
 imports while Spark's Java starts. The one that Spark starts then hands over to it: its input and output, by which Spark
 knows it, and its environment.
 """
@@ -36,25 +36,33 @@ def main() -> None:
 # -- an early one ------------------------------------------------------------------------------------------------
 
 
-def start_early(environment: Mapping[str, str]) -> tuple[Any, str] | None:
-    """A daemon that imports what workers need and waits for Spark's to hand over; None where that cannot be done.
+class Early:
+    """A daemon that imports what workers need and waits for Spark's to hand over. Raises OSError."""
 
-    The process, which ends when its input is closed before that, and what VARIABLE is to say for Spark.
-    """
-    import subprocess
-    import tempfile
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        import subprocess
+        import tempfile
 
-    if not hasattr(socket, "send_fds"):
-        return None
-    try:
-        address = str(Path(tempfile.mkdtemp(prefix="sdretrieval-")) / "daemon")  # nobody else may look into it
-        process = subprocess.Popen(
-            [sys.executable, "-m", MODULE, "--early", address], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, env={**os.environ, **environment}, process_group=0,
-        )  # fmt: skip
-    except OSError:  # too few processes, no room: it goes without
-        return None
-    return process, address
+        folder = Path(tempfile.mkdtemp(prefix="sdretrieval-"))  # nobody else may look into it
+        self.address = str(folder / "daemon")
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", MODULE, "--early", self.address], stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **environment},
+                process_group=0,
+            )  # fmt: skip
+        except OSError:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    @staticmethod
+    def is_possible() -> bool:
+        return hasattr(socket, "send_fds")
+
+    def dismiss(self) -> None:
+        """Let it end if nobody has handed over; else it has another input, and ends with Spark."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
 
 
 def _wait(address: Path) -> None:

@@ -62,25 +62,28 @@ def command(java: str, spark: Path, conf_folder: str, options: Sequence[str], ea
 class Gateway:
     """Spark's JVM on its way, and how PySpark reaches it."""
 
-    def __init__(self, command: list[str], spark: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, command: list[str], environment: Mapping[str, str]) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="sdretrieval-"))
-        told = {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._folder / "port"), "SPARK_HOME": str(spark)}
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, env={**os.environ, **environment, **told, "PYTHONHASHSEED": "0"},
-            process_group=0,  # Ctrl-C is for this process; Java ends when its input is closed
-        )  # fmt: skip
+        told = {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._folder / "port"), "PYTHONHASHSEED": "0"}
+        try:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, env={**os.environ, **environment, **told},
+                process_group=0,  # Ctrl-C is for this process; Java ends when its input is closed
+            )  # fmt: skip
+        except OSError:
+            self._clear()
+            raise
 
     def connected(self, pyspark: Any) -> Any:
         """PySpark's gateway to the JVM; None where it has ended."""
-        try:
-            found = self._folder / "port"
-            while not found.is_file():  # it appears whole
-                if self.process.poll() is not None:
-                    return None
-                time.sleep(0.01)
-            told = found.read_bytes()
-        finally:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        found = self._folder / "port"
+        while not found.is_file():  # it appears whole
+            if self.process.poll() is not None:
+                self._clear()
+                return None
+            time.sleep(0.01)
+        told = found.read_bytes()
+        self._clear()
         port, length = struct.unpack("!ii", told[:8])
         variables = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": told[8 : 8 + length].decode()}
         os.environ.update(variables)
@@ -91,3 +94,12 @@ class Gateway:
                 os.environ.pop(name, None)
         gateway.proc = self.process  # as where PySpark started it; and its input stays open
         return gateway
+
+    def abandon(self) -> None:
+        """End a JVM that nobody has connected to."""
+        if self._folder.exists():
+            self.process.kill()
+            self._clear()
+
+    def _clear(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)

@@ -19,6 +19,7 @@ that have their own (as-of, drifting background) no more than ``STATISTICS_IN_ME
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -139,6 +140,15 @@ class ShardedEngine:
             for topic, found in zip(topics, self._best(sent, [hits] * len(sent)), strict=True):
                 topic.result.ranking = found.ranking
         return [topic.result for topic in topics]
+
+    def rehearse(self, ranker: Ranker, query: Query) -> None:
+        """Estimate a model from a made-up document: loads the compiled loops for it, while the workers start."""
+        model = ranker.ranker if isinstance(ranker, TimeAware) else ranker
+        if model.uses_feedback and not query.is_empty:
+            one = np.ones(1, dtype=np.int32)
+            rows = Rows(np.array([0, 1]), query.terms[:1].astype(np.int32), one, np.ones(1))
+            with contextlib.suppress(Exception):  # whatever is wrong will be said of the real ones
+                model.expand(query, Feedback(np.zeros(1, dtype=np.int64), np.zeros(1), rows), self.statistics)
 
     def batch_size(self, ranker: Ranker, wanted: int, hits: int = 1000) -> int:
         """How many topics to rank at once: fewer where shards are many, or each topic has statistics of its own."""

@@ -100,24 +100,16 @@ class OnSpark:
         items = [(n,) for n in range(self.collection.n_shards)] if own is None else list(own.items())
         if not items:
             return []
-        sent = self.context.broadcast(shared)
-        try:
-            with told_plainly():
-                answers = self._tasks(items, request, sent).collect()
-        finally:
-            sent.unpersist(blocking=False)
+        with self._broadcast(shared) as sent, told_plainly():
+            answers = self._tasks(items, request, sent).collect()
         return [(number, _unwrapped(answer)) for number, answer in answers]
 
     def reduce(self, request: Callable, shared: Any, add: Callable, *, with_totals: bool = True) -> Any:
         """Answers added up pair by pair on the workers, so that the driver sees one sum."""
         items = [(n,) for n in range(self.collection.n_shards)]
-        sent = self.context.broadcast(shared)
-        try:
+        with self._broadcast(shared) as sent, told_plainly():
             answers = self._tasks(items, request, sent, with_totals=with_totals).map(_second)
-            with told_plainly():
-                return _unwrapped(answers.treeReduce(_Adding(add)))
-        finally:
-            sent.unpersist(blocking=False)
+            return _unwrapped(answers.treeReduce(_Adding(add)))
 
     def stream(self, request: Callable, shared: Any) -> Iterable[tuple[int, Any]]:
         """Answers that are sequences, piece by piece, a shard at a time: never more than one shard's on the driver."""
@@ -126,6 +118,18 @@ class OnSpark:
         with told_plainly():
             for number, answer in self._tasks(items, request, sent).flatMap(_pieces).toLocalIterator():
                 yield number, _unwrapped(answer)
+
+    @contextlib.contextmanager
+    def _broadcast(self, shared: Any) -> Iterator[Any]:
+        """What has a ``value`` in every task. Nothing need not be sent."""
+        if shared is None:
+            yield _Nothing
+            return
+        sent = self.context.broadcast(shared)
+        try:
+            yield sent
+        finally:
+            sent.unpersist(blocking=False)
 
     def _tasks(self, items: list[tuple], request: Callable, sent: Any, *, with_totals: bool = True) -> Any:
         place, fingerprint = self.collection.address, self.collection.fingerprint
@@ -156,6 +160,10 @@ class _Task:
             return number, self.request(shard, self.sent.value, *own)
         except (SdretrievalError, OSError) as error:
             return number, failed(error)
+
+
+class _Nothing:
+    value = None
 
 
 class _Value:

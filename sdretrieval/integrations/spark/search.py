@@ -152,7 +152,7 @@ class _Work:
         self.engine, self.options, self.plans, self.with_expansions = engine, dict(options), plans, with_expansions
         self.ranker = ranker if plans is None else replaying(ranker, plans)
         self.size = engine.batch_size(ranker, batch, options["hits"])
-        self.folder = parts
+        self.folder, self.is_rehearsed = parts, False
 
     def answers(self, topics: Sequence[Topic]) -> Iterator[Answer]:
         kept = self._kept(topics)
@@ -162,6 +162,8 @@ class _Work:
             try:
                 for number, batch in enumerate(batches):
                     waiting.append(self._submitted(pool, number, batch, kept))
+                    if len(waiting) >= min(AT_ONCE, len(batches)) and not self.is_rehearsed:
+                        self._rehearse(batches[0])
                     if len(waiting) > AT_ONCE:
                         yield from waiting.popleft().result()
                 while waiting:
@@ -170,6 +172,10 @@ class _Work:
                 for future in waiting:
                     future.cancel()
                 raise
+
+    def _rehearse(self, topics: Sequence[Topic]) -> None:
+        self.is_rehearsed = True
+        self.engine.rehearse(self.ranker, Query.from_topic(self.engine.collection, topics[0]))  # type: ignore[arg-type]
 
     def _submitted(
         self, pool: ThreadPoolExecutor, number: int, topics: Sequence[Topic], kept: Parts

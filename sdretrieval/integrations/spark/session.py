@@ -12,13 +12,14 @@ import shlex
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from sdretrieval.errors import JavaError, SdretrievalError
-from sdretrieval.integrations.spark import daemon, gateway
 from sdretrieval.integrations.spark.classes import archive_options, cache_folder
+from sdretrieval.integrations.spark.daemon import VARIABLE, Early
+from sdretrieval.integrations.spark.gateway import Gateway, command, is_usual
 from sdretrieval.integrations.spark.watching import waiting
 from sdretrieval.lucene.jvm import find_spark_java
 
@@ -97,9 +98,11 @@ class Starting:
         self._error: Exception | None = None
         self._starting: threading.Thread | None = None
         self._stopping: threading.Thread | None = None
+        self._launch: _Launch | None = None
         self._unwanted = False
         if self._context is None:
-            launch = _Launch(master, dict(settings or {}), java_for_spark()[0])
+            self._launch = launch = _Launch(master, dict(settings or {}), java_for_spark()[0])
+            launch.begin()
             # A daemon: where something else goes wrong meanwhile no one waits for it, and Java ends with this process.
             self._starting = threading.Thread(target=self._start, args=(launch, name), name="spark", daemon=True)
             self._starting.start()
@@ -133,6 +136,8 @@ class Starting:
         self.release()
         if self._stopping is not None:
             self._stopping.join()
+        if self._launch is not None:
+            self._launch.end()
 
 
 def _stop(context: Any) -> None:
@@ -163,10 +168,7 @@ def spark_context(
 
 
 class _Launch:
-    """What Spark is started with, worked out before other threads may change the environment.
-
-    On this machine its JVM, and the daemon of its workers, are under way at once: see gateway.py and daemon.py.
-    """
+    """What Spark is started with, worked out before other threads may change the environment."""
 
     def __init__(self, master: str | None, settings: dict[str, str], java: str) -> None:
         self.master, self.settings = master, settings
@@ -193,15 +195,32 @@ class _Launch:
         if own_spark:
             quiet["SPARK_CONF_DIR"] = conf_folder
         self.child.update({variable: value for variable, value in quiet.items() if variable not in os.environ})
-        self.daemon: Any = None
-        self.gateway: gateway.Gateway | None = None
-        if is_local and jvm_of_pyspark() is None:
-            if "PYSPARK_PYTHON" not in os.environ and not any(key.startswith(_OF_WORKERS) for key in settings):
-                self.daemon, self.child[daemon.VARIABLE] = daemon.start_early(self.child) or (None, "")
-            if gateway.is_usual(settings):
-                early = {**self.early, "spark.driver.extraJavaOptions": options}
-                wanted = gateway.command(java, spark, conf_folder, shlex.split(options), early)
-                self.gateway = gateway.Gateway(wanted, spark, {**self.shared, **self.child})
+        self.gateway: Gateway | None = None
+        self.daemon: Early | None = None
+        self._ended = False
+        self._begins, self._spark = is_local and jvm_of_pyspark() is None, spark
+        told = {**self.early, "spark.driver.extraJavaOptions": options}
+        self._command = command(java, spark, conf_folder, shlex.split(options), told)
+
+    def begin(self) -> None:
+        """On this machine Spark's JVM, and the daemon of its workers, are under way at once."""
+        if not self._begins:
+            return
+        with suppress(OSError):  # too few processes, no room: then in the usual way, which says what is wrong
+            own_python = "PYSPARK_PYTHON" in os.environ or any(key.startswith(_OF_WORKERS) for key in self.settings)
+            if Early.is_possible() and not own_python:
+                self.daemon = Early(self.child)
+                self.child[VARIABLE] = self.daemon.address
+            if is_usual(self.settings):
+                self.gateway = Gateway(self._command, {**self.shared, **self.child, "SPARK_HOME": str(self._spark)})
+
+    def end(self) -> None:
+        """What was begun and never used is not left behind."""
+        self._ended = True
+        if self.daemon is not None:
+            self.daemon.dismiss()
+        if self.gateway is not None:
+            self.gateway.abandon()
 
     def context(self, pyspark: Any, name: str) -> Any:
         missing = {variable: value for variable, value in self.shared.items() if variable not in os.environ}
@@ -224,6 +243,8 @@ class _Launch:
             for key, value in {**self.early, **self.settings}.items():
                 given.set(key, value)
             reached = self.gateway.connected(pyspark) if self.gateway is not None else None
+            if self._ended:
+                raise RuntimeError("Spark is not wanted any more")
             if reached is None:
                 reached = pyspark.java_gateway.launch_gateway(given, popen_kwargs=_Adding(self.child))
             pyspark.SparkContext._ensure_initialized(gateway=reached)
