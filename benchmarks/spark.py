@@ -149,7 +149,7 @@ def passes(n_shards: int, model: str, n_topics: int = 128) -> dict[str, float]:
     engine = ShardedEngine(collection, runner)
     queries = [Query.from_topic(collection, topic) for topic in read_topics(CORPUS.topics)[:n_topics]]
     spent: dict[str, list[float]] = {}
-    facts = {"postings": 0.0, "down": 0.0, "up": 0.0, "jobs": 0.0}
+    facts = {"postings": 0.0, "down": 0.0, "up": 0.0, "hits": 0.0, "hit_bytes": 0.0, "jobs": 0.0}
 
     def ask(request, shared, own=None):
         answers = []
@@ -165,6 +165,8 @@ def passes(n_shards: int, model: str, n_topics: int = 128) -> dict[str, float]:
         if request.__name__ == "best":
             df = collection.totals.df
             facts["postings"] += sum(float(df[plan.terms].sum()) for plan in shared[0])
+            facts["hits"] += sum(len(hits.scores) for _, lists in answers for hits in lists)
+            facts["hit_bytes"] += len(pickle.dumps(answers))
         facts["down"] += len(pickle.dumps(shared))
         facts["up"] += len(pickle.dumps(answers))
         return answers
@@ -201,28 +203,33 @@ def scaling() -> None:
 
 def estimate(documents: float = 1e9, per_shard: float = 5e6) -> None:
     """On paper, from costs measured on one shard here. Postings grow with the documents; results do not."""
-    from sdretrieval.integrations.spark.ranking import HIT_BYTES
+    from sdretrieval.integrations.spark.merging import Shares
+    from sdretrieval.integrations.spark.ranking import HIT_BYTES, RESULTS_IN_MEMORY
+    from sdretrieval.ranking.base import make_ranker
 
-    scale, n = documents / CORPUS.n_docs, documents / per_shard
-    print(f"\n{documents:.0e} documents of the same kind in {n:.0f} shards of {per_shard:.0e}: an estimate, not a run")
+    scale, n = documents / CORPUS.n_docs, round(documents / per_shard)
+    shares = Shares(n)
+    print(f"\n{documents:.0e} documents of the same kind in {n} shards of {per_shard:.0e}: an estimate, not a run")
     for model in ("sd3", "sd"):
         one, many = passes(1, model), passes(8, model)
         postings = one["all_postings"] * scale
         disk = postings * 16  # two directions, a number and a count each
         own = per_shard * (8 + 4 + 8 + 8 * 2)  # lengths, their groups, places of docids, static scores
         seconds_each = one["work"] * scale / n
-        up_each = (many["up"] - one["up"]) / 7  # what one more shard sends
-        driver = one["driver"] + (many["driver"] - one["driver"]) / 7 * (n - 1)  # and what merging it costs
-        batch = 256e6 / (HIT_BYTES * HITS * n)
-        print(f"  {model}: {one['topics']:.0f} topics, in batches of {batch:.0f} so that results fit the driver")
+        sent = one["topics"] * n * (shares.of(HITS) + shares.of(make_ranker(model).feedback_depth))
+        up = one["up"] - one["hit_bytes"] + sent * many["hit_bytes"] / many["hits"]  # rows, and hits
+        each = max(many["driver"] - one["driver"], 0.0) / (many["hits"] - one["hits"])  # what one more hit costs it
+        driver = one["driver"] + each * (sent - one["hits"])
+        batch = RESULTS_IN_MEMORY // (HIT_BYTES * shares.of(HITS) * n)
+        print(f"  {model}: {one['topics']:.0f} topics (up to {batch:.0f} in a batch before results outgrow the driver)")
         print(f"    snapshots {disk / 1e12:.1f} TB, {disk / n / 1e9:.0f} GB a shard (mapped; ranking reads half of it)")
         print(f"    a worker's own memory {own / 1e6:.0f} MB a shard, and 8 bytes for each word of the collection")
         print(f"    {seconds_each:.0f} s a shard; {seconds_each * n / 3600:.1f} core-hours in all")
         for cores in (200, 50):
             took = seconds_each * n / cores
-            print(f"    on {cores} cores {took:.0f} s, and {driver:.0f} s on the driver")
+            print(f"    on {cores} cores {took:.0f} s, and {driver:.1f} s on the driver")
         print(
-            f"    network {n * up_each / 1e6:.0f} MB to the driver, {n * one['down'] / 1e6:.0f} MB to the workers "
+            f"    network {up / 1e6:.0f} MB to the driver, {n * one['down'] / 1e6:.0f} MB to the workers "
             f"({one['down'] / 1e6:.1f} MB from the driver, the rest worker to worker)"
         )
 

@@ -22,10 +22,16 @@ class PackedStrings(Sequence[str]):
 
     @classmethod
     def pack(cls, strings: Iterable[str], *, is_sorted: bool = False) -> PackedStrings:
-        encoded = [s.encode() for s in strings]
-        ptr = np.zeros(len(encoded) + 1, dtype=np.int64)
-        np.cumsum([len(e) for e in encoded], out=ptr[1:])
-        data = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        parts: list[str] | list[bytes] = strings if isinstance(strings, list) else list(strings)
+        together = "".join(parts)  # type: ignore[arg-type]
+        if together.isascii():  # then characters are bytes
+            text = together.encode()
+        else:
+            parts = [s.encode() for s in parts]  # type: ignore[union-attr]
+            text = b"".join(parts)
+        ptr = np.zeros(len(parts) + 1, dtype=np.int64)
+        np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)), out=ptr[1:])
+        data = np.frombuffer(text, dtype=np.uint8)
         order = None if is_sorted else byte_order(data, ptr)
         return cls(data, ptr, order)
 

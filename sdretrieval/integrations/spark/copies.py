@@ -90,14 +90,18 @@ def local_copy(
 
 def _put_in_place(whole: Path, target: Path, problem: Callable[[Path], str | None]) -> None:
     """Rename a copy; whoever comes second, where there are no locks, finds a whole one and discards their own."""
-    if problem(target) is not None:
+    try:
+        whole.rename(target)  # first of all: what is there, if anything is, is looked at only then
+    except OSError:
+        if problem(target) is None:
+            return
         with suppress(OSError):  # a damaged one goes with what was fetched beside it
             target.rename(whole.with_name("damaged"))
-    try:
-        whole.rename(target)
-    except OSError:
-        if problem(target) is not None:
-            raise
+        try:
+            whole.rename(target)
+        except OSError:
+            if problem(target) is not None:
+                raise
 
 
 def _remove_others(target: Path) -> None:

@@ -147,6 +147,7 @@ def _prepared(folder: Path | None = None) -> Any:
     import gc
     import zipimport
 
+    gc.disable()  # nothing of what is imported is garbage, and looking takes an eighth of the time
     from pyspark import daemon
 
     with suppress(ImportError):  # a worker's own import will say better what is missing
@@ -160,6 +161,7 @@ def _prepared(folder: Path | None = None) -> Any:
     # A worker collects garbage after every task; what was imported here need not be looked through each time.
     gc.collect()
     gc.freeze()
+    gc.enable()
     return daemon
 
 

@@ -194,6 +194,8 @@ class _Launch:
         quiet = dict.fromkeys((*_ONE_THREAD, "TQDM_DISABLE"), "1")
         if own_spark:
             quiet["SPARK_CONF_DIR"] = conf_folder
+        if is_local:
+            quiet["SPARK_LOCAL_IP"] = "127.0.0.1"  # its ports are nobody else's business, and its name needs no DNS
         self.child.update({variable: value for variable, value in quiet.items() if variable not in os.environ})
         self.gateway: Gateway | None = None
         self.daemon: Early | None = None
