@@ -211,15 +211,14 @@ def estimate(documents: float = 1e9, per_shard: float = 5e6) -> None:
     shares = Shares(n)
     print(f"\n{documents:.0e} documents of the same kind in {n} shards of {per_shard:.0e}: an estimate, not a run")
     for model in ("sd3", "sd"):
-        one, many = passes(1, model), passes(8, model)
+        one, many = passes(1, model), passes(16, model)
         postings = one["all_postings"] * scale
         disk = postings * 16  # two directions, a number and a count each
         own = per_shard * (8 + 4 + 8 + 8 * 2)  # lengths, their groups, places of docids, static scores
         seconds_each = one["work"] * scale / n
         sent = one["topics"] * n * (shares.of(HITS) + shares.of(make_ranker(model).feedback_depth))
         up = one["up"] - one["hit_bytes"] + sent * many["hit_bytes"] / many["hits"]  # rows, and hits
-        each = max(many["driver"] - one["driver"], 0.0) / (many["hits"] - one["hits"])  # what one more hit costs it
-        driver = one["driver"] + each * (sent - one["hits"])
+        driver = one["driver"] + max(many["driver"] - one["driver"], 0.0) / 15 * (n - 1)  # what one more shard costs it
         batch = RESULTS_IN_MEMORY // (HIT_BYTES * shares.of(HITS) * n)
         print(f"  {model}: {one['topics']:.0f} topics (up to {batch:.0f} in a batch before results outgrow the driver)")
         print(f"    snapshots {disk / 1e12:.1f} TB, {disk / n / 1e9:.0f} GB a shard (mapped; ranking reads half of it)")

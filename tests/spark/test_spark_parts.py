@@ -60,6 +60,8 @@ def test_find_takes_and_joins(a, b):
     some = np.arange(len(a))[::-2]
     assert list(packed.taken(strings, some)) == [a[i] for i in some]
     assert list(packed.joined([packed.pack(a), packed.pack(b)])) == a + b
+    rest = [packed.span(packed.pack(words), len(words) // 2, len(words)) for words in (a, b)]
+    assert list(packed.joined(rest)) == a[len(a) // 2 :] + b[len(b) // 2 :]
 
 
 def test_a_vocabulary_that_lacks_words_is_noticed():

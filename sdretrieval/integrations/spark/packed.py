@@ -124,9 +124,15 @@ def find(strings: PackedStrings, wanted: PackedStrings) -> np.ndarray:
     return found
 
 
+def span(strings: PackedStrings, start: int, stop: int) -> PackedStrings:
+    """Some that stand together, without a copy: for look-ups by position only."""
+    return PackedStrings(strings._data, strings._ptr[start : stop + 1])
+
+
 def joined(lists: list[PackedStrings]) -> PackedStrings:
     """Lists one after the other."""
-    text = np.concatenate([strings._data for strings in lists]) if lists else np.zeros(0, dtype=np.uint8)
+    texts = [strings._data[strings._ptr[0] : strings._ptr[-1]] for strings in lists]
+    text = np.concatenate(texts) if lists else np.zeros(0, dtype=np.uint8)
     lengths = [np.diff(strings._ptr) for strings in lists]
     ptr = np.zeros(1 + sum(map(len, lengths)), dtype=np.int64)
     if lengths:

@@ -18,7 +18,7 @@ from sdretrieval.integrations.spark import packed
 from sdretrieval.integrations.spark.shards import Shard
 from sdretrieval.integrations.spark.totals import Along, Increments, Moments, Totals, past_increments
 from sdretrieval.ranking.base import Plan
-from sdretrieval.ranking.engine import BATCH, SCORES_IN_MEMORY, Engine
+from sdretrieval.ranking.engine import BATCH, NOTHING, SCORES_IN_MEMORY, Engine, Ranked
 from sdretrieval.ranking.feedback import Rows
 from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.weighting import BM25, Weighting
@@ -103,6 +103,28 @@ def _hits(shard: Shard, docs: np.ndarray, scores: np.ndarray, *, timed: bool = F
     return Hits(docs.astype(np.int32), scores, packed.taken(shard.snapshot.docids, docs), times)
 
 
+@dataclass(frozen=True, eq=False)
+class HitLists(Sequence[Hits]):
+    """The hits of many plans in one piece: a few arrays travel, not a few for each plan."""
+
+    ptr: np.ndarray
+    together: Hits
+
+    @classmethod
+    def of(cls, shard: Shard, found: Sequence[Ranked]) -> HitLists:
+        ptr = np.cumsum([0, *(len(docs) for docs, _ in found)])
+        docs, scores = (np.concatenate([NOTHING[k], *(one[k] for one in found)]) for k in range(2))
+        return cls(ptr, _hits(shard, docs, scores))
+
+    def __len__(self) -> int:
+        return len(self.ptr) - 1
+
+    def __getitem__(self, i: int) -> Hits:  # type: ignore[override]
+        a, b = int(self.ptr[i]), int(self.ptr[i + 1])
+        hits = self.together
+        return Hits(hits.docs[a:b], hits.scores[a:b], packed.span(hits.docids, a, b))
+
+
 def _localised(shard: Shard, sent: SentPlan) -> tuple[Engine, LocalPlan]:
     known, terms = shard.local_terms(sent.terms)
     model = LocalModel(terms, sent.weights[known], sent.background, sent.mass)
@@ -152,19 +174,18 @@ def load_loops(folder: Path) -> None:
 # -- the passes --------------------------------------------------------------------------------------------------
 
 
-def best(shard: Shard, request: tuple[Sequence[SentPlan], Sequence[int]]) -> list[Hits]:
+def best(shard: Shard, request: tuple[Sequence[SentPlan], Sequence[int]]) -> HitLists:
     """The best documents of each plan, to a depth of its own."""
     plans, depths = request
-    found: dict[int, Hits] = {}
+    found: dict[int, Ranked] = {}
     together: dict[tuple[int, int], list[int]] = {}
     for i, sent in enumerate(plans):  # a plan with an engine of its own is walked by itself
         together.setdefault((depths[i], -1 if sent.shares_engine else i), []).append(i)
     for (depth, _), numbers in together.items():
         local = [_localised(shard, plans[i]) for i in numbers]
         engine = local[0][0]
-        for i, (docs, scores) in zip(numbers, engine.best([plan for _, plan in local], depth), strict=True):
-            found[i] = _hits(shard, docs, scores)
-    return [found[i] for i in range(len(plans))]
+        found.update(zip(numbers, engine.best([plan for _, plan in local], depth), strict=True))
+    return HitLists.of(shard, [found[i] for i in range(len(plans))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,14 +215,14 @@ def survey(shard: Shard, request: tuple[Sequence[SentPlan], int, int, SentBackgr
 
 def adjusted(
     shard: Shard, request: tuple[Sequence[SentPlan], Sequence[tuple[Ratio, float]], int, SentBackground | None]
-) -> list[Hits]:
+) -> HitLists:
     """The best documents after the prior was added."""
     plans, priors, hits, background = request
     times, result = np.asarray(shard.snapshot.times), []
     for (engine, docs, scores), (ratio, factor) in zip(_scored(shard, plans, background), priors, strict=True):
         scores = ratio.added(scores, times, docs, factor)
-        result.append(_hits(shard, *engine.top_of_all(docs, scores, hits)))
-    return result
+        result.append(engine.top_of_all(docs, scores, hits))
+    return HitLists.of(shard, result)
 
 
 def _scored(shard: Shard, plans: Sequence[SentPlan], background: SentBackground | None):
