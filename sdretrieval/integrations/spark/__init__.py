@@ -4,11 +4,14 @@
     packed        sorted strings in plain arrays: merged vocabularies, look-ups of docids
     totals        N, df, cf over all shards, summed once and kept; the same of the past; counts along time
     requests      what a worker answers: best documents, scores, rows. Pure functions of a shard, no Java
+    merging       how many documents each shard is asked for, and one list out of their answers
     ranking       the driver's side: two exact phases (three with a time prior) for a batch of topics
     runners       where requests are answered: in this process, or on Spark
     storage       addresses: whatever file system Spark sees
     copies        local copies of what lies at an address
     session       finding Spark's Java, and starting Spark in the background
+    gateway       Spark's JVM on this machine, started at once
+    daemon        the process that Python workers are forked from
     classes       an archive of Spark's classes, for shorter starts
     reading       a corpus to documents, in parallel
     building      a corpus to shards, in parallel
