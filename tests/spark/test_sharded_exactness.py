@@ -210,12 +210,28 @@ def test_where_one_shard_has_the_best_topics_are_asked_again(name, time):
     check(spread, model, hits=20)
     assert spread[1]._shares.factor > 1
     if name == "bm25":  # sd3 has learned it from its first pass
-        first, again = asked[-2:]
-        assert first[2] < 20 and again[2] == 20  # a share, then all
-        assert 0 < again[1] <= first[1]  # of the topics that need it
+        assert asked[-1][2] == 20  # all, of the topics that need it, after a share; where that was not of a survey:
+        assert time in ("recency", "density") or (asked[-2][2] < 20 and asked[-1][1] <= asked[-2][1])
     n = len(asked)
     check(spread, model, hits=20)
     assert all(size == 20 for *_, size in asked[n:])  # now in full at once
+
+
+@pytest.mark.parametrize("time", [None, "recency", "as of"])
+def test_shares_that_another_batch_has_just_made_larger(monkeypatch, time):
+    """Batches run side by side: whatever is asked for is what the answers are judged by."""
+    sharding = Sharding(12)
+    found = one_index(sharding.whole, ranker("bm25", time), sharding.queries(sharding.whole)[:1], hits=400)["0"]
+    rank = {docid: i for i, docid in enumerate(found.docids)}
+    spread = sharding, dealt(sharding, np.array([rank.get(docid, 399) * 16 // 400 for docid in sharding.docids]))
+    shares, of = spread[1]._shares, type(spread[1]._shares).of
+
+    def growing(depth: int) -> int:
+        shares.factor *= 1.1
+        return of(shares, depth)
+
+    monkeypatch.setattr(shares, "of", growing)
+    check(spread, ranker("bm25", time), hits=20)
 
 
 @pytest.mark.parametrize("time", [None, "recency"])

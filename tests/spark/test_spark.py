@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,7 +22,7 @@ from needed import spark_for
 from sharding import MODELS, TIMES, Sharding, assert_same, one_index, ranker, write_corpus
 
 from sdretrieval.cli.main import main
-from sdretrieval.errors import IndexProblem
+from sdretrieval.errors import IndexProblem, SdretrievalError
 from sdretrieval.integrations.spark import requests, search
 from sdretrieval.integrations.spark.ranking import Judged, ShardedEngine
 from sdretrieval.integrations.spark.runners import OnSpark
@@ -217,6 +218,27 @@ def test_a_task_fails_once(spark, collections, tmp_path):
         raise OSError("the network was away")
 
     check_disturbed(spark, collections, tmp_path, fail)
+
+
+def test_what_is_under_way_is_cancelled(spark, collections, tmp_path):
+    """As by Ctrl-C: nobody waits for tasks that take long, and nothing more is asked."""
+    runner = engine_of(collections[3][1], spark).runner
+
+    def slow(shard, note):
+        Path(note).touch()
+        time.sleep(600)
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting, end = pool.submit(runner.ask, slow, str(tmp_path / "begun")), time.monotonic() + 300
+        while not (tmp_path / "begun").exists():
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        runner.cancel()
+        with pytest.raises(Exception, match="cancelled"):
+            waiting.result(300)
+    with pytest.raises(SdretrievalError, match="cancelled"):
+        runner.ask(requests.locate, None)
+    assert len(engine_of(collections[3][1], spark).runner.ask(lambda shard, _: 1, None)) == 3  # another goes on
 
 
 def test_a_lost_file_is_named(spark, collections, tmp_path):

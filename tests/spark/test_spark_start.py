@@ -6,6 +6,7 @@ import importlib.util
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
 import tempfile
@@ -262,6 +263,7 @@ def test_what_the_launcher_would_heed_is_left_to_it(monkeypatch):
     [
         ("local[2]", {}, True), (None, {}, True), ("local-cluster[2,1,1024]", {}, False), ("yarn", {}, False),
         (None, {"SPARK_HOME": "/opt/spark"}, False), (None, {"PYSPARK_GATEWAY_PORT": "1"}, False),
+        ("local[2]", {"SPARK_HOME": "/opt/spark"}, False), ("local[2]", {"PYSPARK_GATEWAY_PORT": "1"}, False),
     ],
 )  # fmt: skip
 def test_only_what_runs_on_this_machine_is_begun_early(java, monkeypatch, master, variables, begins):
@@ -277,7 +279,7 @@ def test_only_what_runs_on_this_machine_is_begun_early(java, monkeypatch, master
     session._Launch(master, {}, str(java)).begin()
     assert len(begun) == (2 if begins else 0)
     if begins:
-        assert begun[0]["OMP_NUM_THREADS"] == "1"
+        assert (begun[0]["OMP_NUM_THREADS"], begun[0]["PYTHONHASHSEED"]) == ("1", "0")
         assert begun[1]["SDRETRIEVAL_SPARK_DAEMON"] == "there" and begun[1]["JAVA_HOME"] == str(java)
 
 
@@ -304,14 +306,47 @@ def test_a_jvm_that_nobody_wants_ends(tmp_path, monkeypatch):
 def test_a_daemon_that_nobody_needs_ends(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     early = daemon.Early({})
+    while not Path(early.address).exists():
+        assert early.process.poll() is None
+        time.sleep(0.01)
     early.dismiss()
     assert early.process.wait(300) == 0
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_daemon_touches_nothing_but_its_own(tmp_path):
+    (tmp_path / "of-others").write_text("stays")
+    done = subprocess.run(
+        [sys.executable, "-m", daemon.MODULE, "--early", str(tmp_path / "daemon")], stdin=subprocess.DEVNULL,
+        capture_output=True, timeout=300, check=True,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == (b"", b"")
+    assert [path.name for path in tmp_path.iterdir()] == ["of-others"]
+
+
 def test_without_one_the_daemon_that_spark_starts_serves(tmp_path):
     assert not daemon._handed_over(None)
     assert not daemon._handed_over(str(tmp_path / "nobody"))
+
+
+@pytest.mark.parametrize("rights", [0o700, 0o777])
+def test_nothing_is_handed_over_to_who_does_not_answer_or_may_be_anybody(tmp_path, monkeypatch, rights):
+    """It would get the environment, with its secrets."""
+    monkeypatch.setattr(daemon, "PATIENCE", 0.2)
+    folder = tmp_path / "own"
+    folder.mkdir()
+    folder.chmod(rights)
+    with socket.socket(socket.AF_UNIX) as listener:
+        monkeypatch.chdir(folder)  # for such an address may not be long
+        listener.bind("daemon")
+        listener.listen(1)
+        listener.settimeout(0.1)
+        assert not daemon._handed_over("./daemon")
+        if rights == 0o777:
+            with pytest.raises(TimeoutError):
+                listener.accept()
+        else:
+            listener.accept()
 
 
 STARTED = """
@@ -320,7 +355,7 @@ from sdretrieval.integrations.spark.session import spark_context
 
 def seen(number):
     parent = open(f"/proc/{os.getppid()}/cmdline").read().split("\\0")
-    return number, "--early" in parent, os.environ["PYTHONHASHSEED"], os.environ["OMP_NUM_THREADS"], os.getppid()
+    return number, "--early" in parent, str(hash("a") % 1000), os.environ["OMP_NUM_THREADS"], os.getppid()
 
 with spark_context("local[2]", settings=dict(word.split("=") for word in sys.argv[1:])) as context:
     for _ in range(2):
@@ -343,10 +378,14 @@ def test_spark_that_was_begun_early_works_and_leaves_nothing(tmp_path, monkeypat
     )
     assert done.returncode == 0, done.stderr
     first, second, last = done.stdout.splitlines()
+    seed_0 = subprocess.run(
+        [sys.executable, "-c", "print(hash('a') % 1000, end='')"], env={**os.environ, "PYTHONHASHSEED": "0"},
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
     for line in (first, second):
         tasks = re.findall(r"\((\d), (True|False), '(\d+)', '(\d+)', (\d+)\)", line)
         assert [(int(number), told, seed, threads) for number, told, seed, threads, _ in tasks] == [
-            (number, str(early), "0", "1") for number in range(4)
+            (number, str(early), seed_0, "1") for number in range(4)
         ]
     assert last.startswith("None ")
     processes = {int(last.split()[1]), *(int(pid) for pid in re.findall(r", (\d+)\)", first))}

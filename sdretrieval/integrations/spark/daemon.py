@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import socket
+import stat
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,6 +21,7 @@ from typing import Any
 
 VARIABLE = "SDRETRIEVAL_SPARK_DAEMON"  # where the early one listens: a socket in a folder of the user's own
 MODULE = "sdretrieval.integrations.spark.daemon"
+PATIENCE = 30.0  # seconds, of either with the other
 _LENGTH = 8  # bytes that tell how long the message is
 
 
@@ -37,22 +39,25 @@ def main() -> None:
 
 
 class Early:
-    """A daemon that imports what workers need and waits for Spark's to hand over. Raises OSError."""
+    """A daemon that imports what workers need and waits for Spark's to hand over. Raises OSError.
+
+    ``environment``: with what Spark will tell its own, as far as an interpreter reads it when it starts.
+    """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         import subprocess
         import tempfile
 
-        folder = Path(tempfile.mkdtemp(prefix="sdretrieval-"))  # nobody else may look into it
-        self.address = str(folder / "daemon")
+        self._folder = Path(tempfile.mkdtemp(prefix="sdretrieval-"))  # nobody else may look into it
+        self.address = str(self._folder / "daemon")
         try:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", MODULE, "--early", self.address], stdin=subprocess.PIPE,
+                [sys.executable, "-P", "-m", MODULE, "--early", self.address], stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **environment},
                 process_group=0,
             )  # fmt: skip
-        except OSError:
-            shutil.rmtree(folder, ignore_errors=True)
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
             raise
 
     @staticmethod
@@ -63,6 +68,7 @@ class Early:
         """Let it end if nobody has handed over; else it has another input, and ends with Spark."""
         assert self.process.stdin is not None
         self.process.stdin.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _wait(address: Path) -> None:
@@ -70,49 +76,70 @@ def _wait(address: Path) -> None:
     import select
 
     listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(address))
     try:
-        listener.bind(str(address))
         listener.listen(1)
-        daemon = _prepared(address.parent)
+        trial = address.with_name("nothing")
+        daemon = _prepared(trial)
+        shutil.rmtree(trial, ignore_errors=True)
         ready, _, _ = select.select([listener, sys.stdin], [], [])
         if listener not in ready:  # the driver has ended, or needs no workers
             return
         connection, _ = listener.accept()
     finally:
         listener.close()
-        shutil.rmtree(address.parent, ignore_errors=True)
+        with suppress(OSError):
+            address.unlink()
+        with suppress(OSError):
+            address.parent.rmdir()
+    connection.settimeout(PATIENCE)
     begin, files, _, _ = socket.recv_fds(connection, _LENGTH, 3)
     told = json.loads(_received(connection, int.from_bytes(begin, "big")))
+    connection.sendall(b"!")
+    if connection.recv(1) != b"!":  # it has given up waiting
+        return
+    connection.settimeout(None)  # it stays open as long as this process, or a worker, lives
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
     os.environ.clear()
     os.environ.update(told["environment"])
-    sys.path.extend(path for path in told["path"] if path not in sys.path)
-    connection.sendall(b"!")  # it stays open as long as this process lives
+    sys.path[:] = told["path"]
     _serve(daemon)
 
 
 def _handed_over(address: str | None) -> bool:
     """Whether an early daemon serves Spark in this one's place. It has done so when this returns."""
-    if not address:
+    if not address or not _is_own(Path(address).parent):
         return False
     _without_archives()
     told = json.dumps({"environment": dict(os.environ), "path": sys.path}).encode()
     try:
         with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(PATIENCE)
             connection.connect(address)
             socket.send_fds(connection, [len(told).to_bytes(_LENGTH, "big")], [0, 1, 2])
             connection.sendall(told)
             if connection.recv(1) != b"!":
                 return False
+            connection.sendall(b"!")
+            connection.settimeout(None)
             for number in (0, 1):  # Spark is to hear of the other's end
                 os.close(number)
             with suppress(OSError):
                 connection.recv(1)
             return True
-    except OSError:  # it has gone, or serves already
+    except OSError:  # it has gone, or serves already, or is stuck
         return False
+
+
+def _is_own(folder: Path) -> bool:
+    """Whether nobody else can have put anything there: the environment, with its secrets, is sent to who listens."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
 
 
 def _received(connection: socket.socket, length: int) -> bytes:
@@ -143,7 +170,7 @@ def _without_archives() -> None:
 
 
 def _prepared(folder: Path | None = None) -> Any:
-    """PySpark's daemon, with what workers need; with a ``folder`` to try them in, their compiled loops too."""
+    """PySpark's daemon, with what workers need; with a new ``folder`` to try them in, their compiled loops too."""
     import gc
     import zipimport
 
@@ -154,7 +181,7 @@ def _prepared(folder: Path | None = None) -> Any:
         from sdretrieval.integrations.spark import requests, runners  # noqa: F401
 
         if folder is not None:
-            requests.load_loops(folder / "nothing")
+            requests.load_loops(folder)
     # Before every task a worker has all importers look again at what there is, and those of zip archives read the whole
     # directory of PySpark's, thirteen times over: a fifth of a second. The archives do not change.
     zipimport.zipimporter.invalidate_caches = lambda self: None  # type: ignore[method-assign]

@@ -32,7 +32,10 @@ MODULES = (
     "-Djdk.reflect.useDirectMethodHandle=false",
 )
 # Variables that change nothing about the command; any other of Spark's, or of Hadoop's, may.
-HARMLESS = ("SPARK_JAVA_HOME", "SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_DIRS", "SPARK_USER")
+HARMLESS = (
+    "SPARK_JAVA_HOME", "SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_DIRS", "SPARK_USER",
+    "SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE",  # which PySpark leaves where a context was made
+)  # fmt: skip
 _OTHERS = ("SPARK_", "PYSPARK_", "HADOOP_", "YARN_")
 
 
@@ -70,7 +73,7 @@ class Gateway:
                 command, stdin=subprocess.PIPE, env={**os.environ, **environment, **told},
                 process_group=0,  # Ctrl-C is for this process; Java ends when its input is closed
             )  # fmt: skip
-        except OSError:
+        except BaseException:
             self._clear()
             raise
 
@@ -89,6 +92,9 @@ class Gateway:
         os.environ.update(variables)
         try:
             gateway = pyspark.java_gateway.launch_gateway()
+        except BaseException:
+            self.process.kill()
+            raise
         finally:
             for name in variables:
                 os.environ.pop(name, None)
@@ -96,10 +102,13 @@ class Gateway:
         return gateway
 
     def abandon(self) -> None:
-        """End a JVM that nobody has connected to."""
+        """End a JVM that nobody has connected to, and nobody will."""
         if self._folder.exists():
-            self.process.kill()
-            self._clear()
+            self.end()
+
+    def end(self) -> None:
+        self.process.kill()
+        self._clear()
 
     def _clear(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -23,6 +23,7 @@ import contextlib
 import hashlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -225,28 +226,34 @@ class ShardedEngine:
     def _adjusted(self, session: _Session, topics: list[_Topic], hits: int) -> None:
         sent = [self._sent(t, t.result.plan, session.background) for t in topics]
         factors: list[tuple[Ratio, float]] = [(Ratio(), 0.0)] * len(topics)
-        left = list(range(len(topics)))
+        ranked, short = set(), set()  # by the survey already; and those that need more than the shares it had
+
+        def survey(some: Sequence[int], depth: int, share: int) -> None:
+            wanted = ([sent[i] for i in some], depth, share, session.sent_background)
+            for i, parts in zip(some, self._of_plans(requests.survey, wanted), strict=True):
+                factors[i] = ratio, factor = _verdict(session, topics[i], parts, depth)
+                if factor == 0.0 or (ratio.table is None and ratio.exact is None):
+                    found = merged([(n, part.ranked) for n, part in parts], hits, share)
+                    if found is None:
+                        short.add(i)
+                    else:
+                        topics[i].result.ranking = found.ranking
+                        ranked.add(i)
+
         if session.has_prior:
             depth, share = evidence_depth(session.settings), self._shares.of(hits)
             for some in self._pieces(range(len(topics)), [depth + share] * len(topics)):
-                found = self._of_plans(
-                    requests.survey, ([sent[i] for i in some], depth, share, session.sent_background)
-                )
-                for i, parts in zip(some, found, strict=True):
-                    factors[i] = ratio, factor = _verdict(session, topics[i], parts, depth)
-                    if factor == 0.0 or (ratio.table is None and ratio.exact is None):
-                        ranked = merged([(n, part.ranked) for n, part in parts], hits, share)
-                        if ranked is not None:
-                            topics[i].result.ranking = ranked.ranking
-                            left.remove(i)
+                survey(some, depth, share)
+        left = [i for i in range(len(topics)) if i not in ranked]
 
         def ask(some: Sequence[int], depths: Sequence[int]) -> list[list[tuple[int, Hits]]]:
             numbers = [left[k] for k in some]
-            wanted = ([sent[i] for i in numbers], [factors[i] for i in numbers], depths[0], session.sent_background)
+            wanted = ([sent[i] for i in numbers], [factors[i] for i in numbers], depths, session.sent_background)
             return self._of_plans(requests.adjusted, wanted)
 
-        for i, ranked in zip(left, self._of_all([hits] * len(left), ask), strict=True):
-            topics[i].result.ranking = ranked.ranking
+        found = self._of_all([hits] * len(left), ask, {k for k, i in enumerate(left) if i in short})
+        for i, best in zip(left, found, strict=True):
+            topics[i].result.ranking = best.ranking
 
     # -- requests ------------------------------------------------------------------------------------------------
     def _best(self, sent: list[SentPlan], depths: list[int]) -> list[Merged]:
@@ -256,22 +263,28 @@ class ShardedEngine:
         )
 
     def _of_all(
-        self, depths: Sequence[int], ask: Callable[[Sequence[int], Sequence[int]], list[list[tuple[int, Hits]]]]
+        self,
+        depths: Sequence[int],
+        ask: Callable[[Sequence[int], Sequence[int]], list[list[tuple[int, Hits]]]],
+        short: AbstractSet[int] = frozenset(),
     ) -> list[Merged]:
         """The best documents of all shards: a share from each, and where that may not be all, everything.
 
-        ``ask(numbers, shares)`` has the shards' answers for some of the lists.
+        ``ask(numbers, shares)`` has the shards' answers for some of the lists; of those that are known to be ``short``
+        everything is asked for at once.
         """
         found: dict[int, Merged | None] = {}
 
         def fill(numbers: Sequence[int], asked: Sequence[int]) -> None:
             for some in self._pieces(numbers, asked):
-                for i, parts in zip(some, ask(some, [asked[i] for i in some]), strict=True):
-                    found[i] = merged(parts, depths[i], asked[i])
+                answers = ask(some, [asked[i] for i in some])
+                for i in some:
+                    found[i] = merged(answers.pop(0), depths[i], asked[i])
 
-        fill(range(len(depths)), [self._shares.of(depth) for depth in depths])
+        shares = {depth: self._shares.of(depth) for depth in set(depths)}  # once: another batch may make them larger
+        fill(range(len(depths)), [d if i in short else shares[d] for i, d in enumerate(depths)])
         again = [i for i in range(len(depths)) if found[i] is None]
-        self._shares.learn(len(depths), len(again))
+        self._shares.learn(len(depths), len(again) + len(short))
         fill(again, depths)
         return [found[i] for i in range(len(depths))]  # type: ignore[misc]
 

@@ -214,14 +214,16 @@ def survey(shard: Shard, request: tuple[Sequence[SentPlan], int, int, SentBackgr
 
 
 def adjusted(
-    shard: Shard, request: tuple[Sequence[SentPlan], Sequence[tuple[Ratio, float]], int, SentBackground | None]
+    shard: Shard,
+    request: tuple[Sequence[SentPlan], Sequence[tuple[Ratio, float]], Sequence[int], SentBackground | None],
 ) -> HitLists:
-    """The best documents after the prior was added."""
-    plans, priors, hits, background = request
+    """The best documents after the prior was added, of each plan to a depth of its own."""
+    plans, priors, depths, background = request
     times, result = np.asarray(shard.snapshot.times), []
-    for (engine, docs, scores), (ratio, factor) in zip(_scored(shard, plans, background), priors, strict=True):
+    scored = _scored(shard, plans, background)
+    for (engine, docs, scores), (ratio, factor), depth in zip(scored, priors, depths, strict=True):
         scores = ratio.added(scores, times, docs, factor)
-        result.append(engine.top_of_all(docs, scores, hits))
+        result.append(engine.top_of_all(docs, scores, depth))
     return HitLists.of(shard, result)
 
 

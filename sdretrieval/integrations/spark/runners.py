@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -30,6 +31,9 @@ class Here:
         if own is None:
             return [(n, request(self.shard(n), shared)) for n in range(self.collection.n_shards)]
         return [(n, request(self.shard(n), shared, mine)) for n, mine in own.items()]
+
+    def cancel(self) -> None:
+        """One request is waited for."""
 
     def reduce(self, request: Callable, shared: Any, add: Callable, *, with_totals: bool = True) -> Any:
         """The answers of all shards added up; ``with_totals=False`` before there are any."""
@@ -95,14 +99,23 @@ class OnSpark:
     def __init__(self, collection: OnDisk, context: Any) -> None:
         self.collection, self.context = collection, context
         self._openers: dict[bool, _Value] = {}
+        self._tag, self._is_cancelled = f"sdretrieval-{uuid.uuid4().hex}", False
 
     def ask(self, request: Callable, shared: Any, own: Mapping[int, Any] | None = None) -> list[tuple[int, Any]]:
         items = [(n,) for n in range(self.collection.n_shards)] if own is None else list(own.items())
         if not items:
             return []
+        if self._is_cancelled:
+            raise SdretrievalError("cancelled")
         with self._broadcast(shared) as sent, told_plainly():
+            self.context.addJobTag(self._tag)  # of this thread's jobs
             answers = self._tasks(items, request, sent).collect()
         return [(number, _unwrapped(answer)) for number, answer in answers]
+
+    def cancel(self) -> None:
+        """End what is under way, so that nobody waits for it; and ask for nothing more."""
+        self._is_cancelled = True
+        self.context.cancelJobsWithTag(self._tag)
 
     def reduce(self, request: Callable, shared: Any, add: Callable, *, with_totals: bool = True) -> Any:
         """Answers added up pair by pair on the workers, so that the driver sees one sum."""

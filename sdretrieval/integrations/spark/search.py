@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -168,9 +168,11 @@ class _Work:
                         yield from waiting.popleft().result()
                 while waiting:
                     yield from waiting.popleft().result()
-            except BaseException:
+            except BaseException:  # Ctrl-C above all: a batch may take minutes
                 for future in waiting:
                     future.cancel()
+                with suppress(Exception):
+                    self.engine.runner.cancel()
                 raise
 
     def _rehearse(self, topics: Sequence[Topic]) -> None:

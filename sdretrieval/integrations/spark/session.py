@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shlex
+import socket
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -43,6 +44,8 @@ _QUIET = Path(__file__).parent / "conf"  # how Spark logs where no one has said 
 _OF_WORKERS = ("spark.python.", "spark.pyspark.", "spark.executorEnv.")  # settings of the daemon's
 # Threads of numerical libraries: a task is one core's work.
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+# What an interpreter reads when it starts: so the early daemon is told what Spark will tell its own.
+_AS_A_WORKER = {**dict.fromkeys((*_ONE_THREAD, "TQDM_DISABLE"), "1"), "PYTHONUNBUFFERED": "YES"}
 
 
 def import_pyspark() -> Any:
@@ -133,11 +136,13 @@ class Starting:
     def stop(self) -> None:
         """Only what was started here is stopped."""
         self._unwanted = True  # where no one has waited for it
-        self.release()
-        if self._stopping is not None:
-            self._stopping.join()
-        if self._launch is not None:
-            self._launch.end()
+        try:
+            self.release()
+            if self._stopping is not None:
+                self._stopping.join()
+        finally:
+            if self._launch is not None:
+                self._launch.end()
 
 
 def _stop(context: Any) -> None:
@@ -146,9 +151,11 @@ def _stop(context: Any) -> None:
     It listens for accumulators, looks once a second whether it is still wanted, and is a daemon.
     """
     listening, context._accumulatorServer = context._accumulatorServer, None
-    context.stop()
-    if listening is not None:
-        threading.Thread(target=listening.shutdown, name="accumulators", daemon=True).start()
+    try:
+        context.stop()
+    finally:
+        if listening is not None:
+            threading.Thread(target=listening.shutdown, name="accumulators", daemon=True).start()
 
 
 @contextmanager
@@ -200,7 +207,9 @@ class _Launch:
         self.gateway: Gateway | None = None
         self.daemon: Early | None = None
         self._ended = False
-        self._begins, self._spark = is_local and jvm_of_pyspark() is None, spark
+        under_spark_submit = "PYSPARK_GATEWAY_PORT" in os.environ
+        self._is_here, self._spark = (settings.get("spark.master", master) or "local").startswith("local"), spark
+        self._begins = own_spark and is_local and not under_spark_submit and jvm_of_pyspark() is None
         told = {**self.early, "spark.driver.extraJavaOptions": options}
         self._command = command(java, spark, conf_folder, shlex.split(options), told)
 
@@ -211,7 +220,8 @@ class _Launch:
         with suppress(OSError):  # too few processes, no room: then in the usual way, which says what is wrong
             own_python = "PYSPARK_PYTHON" in os.environ or any(key.startswith(_OF_WORKERS) for key in self.settings)
             if Early.is_possible() and not own_python:
-                self.daemon = Early(self.child)
+                seed = os.environ.get("PYTHONHASHSEED", "0")
+                self.daemon = Early({**self.child, **_AS_A_WORKER, "PYTHONHASHSEED": seed})
                 self.child[VARIABLE] = self.daemon.address
             if is_usual(self.settings):
                 self.gateway = Gateway(self._command, {**self.shared, **self.child, "SPARK_HOME": str(self._spark)})
@@ -240,12 +250,15 @@ class _Launch:
                 os.environ.pop(variable, None)
 
     def _context(self, pyspark: Any, name: str) -> Any:
-        if pyspark.SparkContext._gateway is None:  # else the JVM of an earlier context runs still
+        is_reused = pyspark.SparkContext._gateway is not None  # the JVM of an earlier context runs still
+        if not is_reused:
             given = pyspark.SparkConf(loadDefaults=False)  # some settings, as of jars, the launcher must know already
             for key, value in {**self.early, **self.settings}.items():
                 given.set(key, value)
             reached = self.gateway.connected(pyspark) if self.gateway is not None else None
             if self._ended:
+                if self.gateway is not None:
+                    self.gateway.end()
                 raise RuntimeError("Spark is not wanted any more")
             if reached is None:
                 reached = pyspark.java_gateway.launch_gateway(given, popen_kwargs=_Adding(self.child))
@@ -260,6 +273,10 @@ class _Launch:
             conf.setIfMissing(key, value)
         for variable in (*_ONE_THREAD, "TQDM_DISABLE"):
             conf.setIfMissing(f"spark.executorEnv.{variable}", "1")
+        if is_reused and not self._is_here and "SPARK_LOCAL_IP" not in os.environ:
+            # The JVM may be of an earlier context on this machine alone; executors elsewhere are to reach this one.
+            conf.setIfMissing("spark.driver.bindAddress", "0.0.0.0")
+            conf.setIfMissing("spark.driver.host", socket.getfqdn())
         context = pyspark.SparkContext(conf=conf)
         context.setLogLevel("ERROR")
         return context
