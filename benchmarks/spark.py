@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import filecmp
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,7 +29,7 @@ from benchmarks.corpus import Corpus
 
 CORPUS = Corpus(n_docs=200_000, n_topics=500, mean_words=200)
 HITS, CORES = 1000, 2
-ROUNDS = 3  # of which the best time of each counts
+ROUNDS = 5  # of both commands; the medians count, of times and of the ratio within a round
 CASES = [("sd3", []), ("rm3", []), ("sd", []), ("rm", [])]
 
 
@@ -87,11 +88,12 @@ def overhead(n_shards: int) -> bool:
         for model, settings in CASES:
             both = commands(model, settings, index, shards, folder)
             rounds = [[seconds(command) for command in both] for _ in range(ROUNDS)]  # in turn: machines are noisy
-            one, many = (min(times) for times in zip(*rounds, strict=True))
+            one, many = (statistics.median(times) for times in zip(*rounds, strict=True))
+            ratio = statistics.median(many / one for one, many in rounds)
             same = filecmp.cmp(folder / "one.txt", folder / "many.txt", shallow=False)
             kept = kept and same
             told = "same run" if same else "ANOTHER RUN"
-            print(f"  {model:<16} {one:10.1f} s {many:14.1f} s {many / one:11.2f} x  (limit 2)  {told}", flush=True)
+            print(f"  {model:<16} {one:10.1f} s {many:14.1f} s {ratio:11.2f} x  (limit 2)  {told}", flush=True)
     return kept
 
 
