@@ -19,7 +19,7 @@
     expansions    expanded queries, saved and replayed as one index does
     watching      signs of life on a terminal
 
-Only ``runners``, ``session`` and ``building`` know Spark, and import it when used.
+Only ``runners``, ``session``, ``gateway``, ``daemon`` and ``building`` know Spark, and import it when used.
 """
 
 BATCH = 250  # topics that share the passes over the shards
