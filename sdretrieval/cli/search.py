@@ -5,8 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from sdretrieval.cli import options, time_options
+
+if TYPE_CHECKING:
+    from sdretrieval.records import Ranking
+    from sdretrieval.retrieval import Report
 
 EXAMPLE = """\
 examples:
@@ -112,22 +119,56 @@ class Expansions:
 
 def write(args, verb: str, found, ranker, snapshot, report, began: float, inputs: dict) -> None:
     """The run, its manifest, and a closing line."""
-    from sdretrieval.errors import InputError
-    from sdretrieval.files import is_special
-    from sdretrieval.manifest import manifest, write_manifest
-    from sdretrieval.records import Run
-    from sdretrieval.trec import write_run
+    _check_found(args, len(found), sum(map(len, found.values())), report)
+    with writing(args, found.tag, report) as written:
+        for qid, ranking in found.items():
+            written.add(qid, ranking)
+    tell(args, verb, written, ranker, snapshot, report, began, inputs)
 
-    without = [qid for qid, ranking in found.items() if not len(ranking)]
-    if not found:
+
+class Written:
+    """What has been written to --output so far."""
+
+    def __init__(self, write: Callable[[str, Ranking], None]) -> None:
+        self._write, self.topics, self.documents, self.without = write, 0, 0, []  # type: ignore[var-annotated]
+
+    def add(self, qid: str, ranking: Ranking) -> None:
+        self._write(qid, ranking)
+        self.topics += 1
+        self.documents += len(ranking)
+        if not len(ranking):
+            self.without.append(qid)
+
+
+@contextmanager
+def writing(args: argparse.Namespace, tag: str, report: Report) -> Iterator[Written]:
+    """The run, topic by topic; in place only when all are there, and any of them has documents."""
+    from sdretrieval.trec import run_writer
+
+    with run_writer(args.output, args.tag or tag) as write:
+        written = Written(write)
+        yield written
+        _check_found(args, written.topics, written.documents, report)
+
+
+def _check_found(args: argparse.Namespace, topics: int, documents: int, report: Report) -> None:
+    from sdretrieval.errors import InputError
+
+    if not topics:
         raise InputError("none of these topics is in the run", file=args.topics, remedy="Do the two belong together?")
-    if len(without) == len(found):
+    if not documents:
         why = "none of their words is in the index" if report.empty_topics else "nothing was found for any of them"
         raise InputError(
-            f"no documents for these {len(found)} topics: {why}", file=args.topics,
+            f"no documents for these {topics} topics: {why}", file=args.topics,
             remedy="Is this the index that the topics are for?",
         )  # fmt: skip
-    write_run(args.output, Run(found.rankings, args.tag or found.tag))
+
+
+def tell(args, verb: str, written: Written, ranker, snapshot, report: Report, began: float, inputs: dict) -> None:
+    """The manifest of a run that has been written, and a closing line."""
+    from sdretrieval.files import is_special
+    from sdretrieval.manifest import manifest, write_manifest
+
     settings = {name: getattr(args, name, None) for name in RECORDED}
     inputs = {**inputs, "times": args.topic_times, "expansion": args.expansion, "feedback": args.feedback_qrels}
     if not is_special(args.output):  # a pipe has no place beside it
@@ -139,13 +180,12 @@ def write(args, verb: str, found, ranker, snapshot, report, began: float, inputs
     if report.empty_topics:
         so = "they keep their order" if verb.endswith("rerank") else "no documents for them"
         say(f"no known word in topics {', '.join(report.empty_topics[:10])}: {so}")
-    elif without:
-        say(f"no documents for topics {', '.join(without[:10])}")
+    elif written.without:
+        say(f"no documents for topics {', '.join(written.without[:10])}")
     if report.dropped:
         say(f"{report.dropped} documents of the run are not in the index and were dropped")
     if report.pruned:
         mean = sum(report.pruned) / len(report.pruned)
         say(f"pruning gave up {100 * mean:.2f} % of the weights on average, {100 * max(report.pruned):.2f} % at most")
-    hits = sum(len(ranking) for ranking in found.rankings.values())
     seconds = time.perf_counter() - began
-    say(f"{args.output}: {len(found)} topics, {hits} documents, {seconds:.1f} s")
+    say(f"{args.output}: {written.topics} topics, {written.documents} documents, {seconds:.1f} s")

@@ -21,7 +21,7 @@ Reading order: runs.py; topics.py, what all formats of topics share; topic_forma
 
 from __future__ import annotations
 
-from sdretrieval.trec.runs import HIGHEST_RELEVANCE, read_qrels, read_run, write_qrels, write_run
+from sdretrieval.trec.runs import HIGHEST_RELEVANCE, read_qrels, read_run, run_writer, write_qrels, write_run
 from sdretrieval.trec.topic_formats import TOPIC_FORMATS
 from sdretrieval.trec.topics import read_times, read_topics, write_topics
 
@@ -32,6 +32,7 @@ __all__ = [
     "read_run",
     "read_times",
     "read_topics",
+    "run_writer",
     "write_qrels",
     "write_run",
     "write_topics",

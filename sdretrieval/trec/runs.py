@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import fspath
 from typing import Literal
 
@@ -84,17 +85,35 @@ def write_run(path: Path, run: Mapping[str, Ranking], tag: str | None = None) ->
     Scores are written with as many digits as it takes to read back the same number: rounding them would
     make ties, and so another order.
     """
-    name = tag if tag is not None else str(getattr(run, "tag", "sdretrieval"))
-    check_writable("tag", [name])
     check_writable("topic id", run)
-    if not any(map(len, run.values())):
-        raise ParameterError(f"no topic of run {name!r} has a document: nothing to write to {fspath(path)}")
-    with atomic_writer(path) as stream:
+    with run_writer(path, tag if tag is not None else str(getattr(run, "tag", "sdretrieval"))) as add:
         for qid, ranking in run.items():
+            add(qid, ranking)
+
+
+@contextmanager
+def run_writer(path: Path, tag: str) -> Iterator[Callable[[str, Ranking], None]]:
+    """Write a run topic by topic, as its rankings are found; the file is in place only when all are.
+
+    >>> with run_writer("run.txt", "mine") as add:  # doctest: +SKIP
+    ...     add("1", Ranking(["a", "b"], [1.0, 2.0]))
+    """
+    check_writable("tag", [tag])
+    is_empty = True
+    with atomic_writer(path) as stream:
+
+        def add(qid: str, ranking: Ranking) -> None:
+            nonlocal is_empty
+            check_writable("topic id", [qid])
             check_writable("docid", ranking.docids)
-            start, end = f"{qid} Q0 ", f" {name}\n"
+            is_empty = is_empty and not len(ranking)
+            start, end = f"{qid} Q0 ", f" {tag}\n"
             hits = enumerate(ranking, 1)
             stream.write("".join([f"{start}{docid} {rank} {score!r}{end}" for rank, (docid, score) in hits]))
+
+        yield add
+        if is_empty:
+            raise ParameterError(f"no topic of run {tag!r} has a document: nothing to write to {fspath(path)}")
 
 
 def read_qrels(

@@ -16,6 +16,7 @@ from sdretrieval.trec import (
     read_run,
     read_times,
     read_topics,
+    run_writer,
     write_qrels,
     write_run,
     write_topics,
@@ -194,6 +195,26 @@ def test_written_run_line_by_line(tmp_path):
     path = tmp_path / "deep" / "run.trec"
     write_run(path, Run({"7": Ranking(["a", "b", "c"], [0.1, 2.0, 0.1]), "3": Ranking([], [])}, "mine"))
     assert path.read_text() == "7 Q0 b 1 2.0 mine\n7 Q0 c 2 0.1 mine\n7 Q0 a 3 0.1 mine\n"
+
+
+def test_a_run_written_topic_by_topic_is_there_when_it_is_whole(tmp_path):
+    path, found = tmp_path / "run.trec", {"7": Ranking(["a"], [1.0]), "3": Ranking([], []), "5": Ranking(["b"], [2.0])}
+    with run_writer(path, "mine") as add:
+        for qid, ranking in found.items():
+            assert not path.exists()
+            add(qid, ranking)
+    whole = path.read_bytes()
+    write_run(path, Run(found, "mine"))
+    assert path.read_bytes() == whole
+    with pytest.raises(KeyboardInterrupt), run_writer(path, "other") as add:
+        add("8", found["7"])
+        raise KeyboardInterrupt
+    for bad in ("a b", ""):
+        with pytest.raises(ParameterError, match="could not be read back"), run_writer(path, "other") as add:
+            add(bad, found["7"])
+        with pytest.raises(ParameterError, match="could not be read back"), run_writer(path, bad) as add:
+            add("8", found["7"])
+    assert [p.name for p in tmp_path.iterdir()] == ["run.trec"] and path.read_bytes() == whole
 
 
 def test_another_tag(tmp_path):
