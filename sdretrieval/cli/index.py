@@ -5,11 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -129,20 +126,19 @@ def run(args: argparse.Namespace) -> int:
     ignored: list[str] = []
     hint = _DateHint(args.date_field)
     documents = _documents(args, problems, ignored)
-    with _terminated_like_interrupted():
-        summary = build_index(
-            hint.watch(documents),
-            target,
-            analyzer=analyzer,
-            threads=args.threads,
-            store_positions=args.store_positions,
-            store_docvectors=args.store_docvectors,
-            store_raw=args.store_raw,
-            optimize=args.optimize,
-            overwrite=args.overwrite,
-            problems=problems,
-            notes={"source": _notes(args)},
-        )
+    summary = build_index(
+        hint.watch(documents),
+        target,
+        analyzer=analyzer,
+        threads=args.threads,
+        store_positions=args.store_positions,
+        store_docvectors=args.store_docvectors,
+        store_raw=args.store_raw,
+        optimize=args.optimize,
+        overwrite=args.overwrite,
+        problems=problems,
+        notes={"source": _notes(args)},
+    )
     for line in _warnings(summary, ignored, hint):
         print(f"sdretrieval index: {line}", file=sys.stderr)
     if args.json:
@@ -238,26 +234,3 @@ def _table(target: Path, summary: IndexSummary) -> str:
         ("seconds", f"{summary.seconds:.1f} ({summary.seconds_reading:.1f} reading)"),
     ]
     return "\n".join(f"{name:<13}{value}" for name, value in rows)
-
-
-@contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
-    """Let SIGTERM (a batch system's limit, `timeout`) and SIGHUP (a closed window) clean up like Ctrl-C."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(signum: int, frame: object) -> None:
-        raise SystemExit(128 + signum)
-
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    free = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
-    before = {number: signal.signal(number, stop) for number in free}
-    try:
-        yield
-    except SystemExit:
-        print("sdretrieval index: terminated; nothing half-written was left behind", file=sys.stderr)
-        raise
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -11,7 +11,11 @@ import gc
 import importlib
 import os
 import re
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from sdretrieval import __version__
 from sdretrieval.errors import SdretrievalError
@@ -57,7 +61,32 @@ def _without_secret(word: str) -> str:
     return _SECRET.sub(r"\1=…", word)
 
 
+class _Terminated(SystemExit):
+    pass
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """Let SIGTERM (a batch system's limit, `timeout`) and SIGHUP (a closed window) clean up like Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(signum: int, frame: object) -> None:
+        raise _Terminated(128 + signum)
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    free = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
+    before = {number: signal.signal(number, stop) for number in free}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def main(argv: list[str] | None = None) -> int:
+    is_program = argv is None  # and not a function of another
     argv = sys.argv[1:] if argv is None else argv
     # A command imports and computes much and leaves hardly any garbage: looking for it every 700 objects, as Python
     # does, takes a twentieth of a search.
@@ -84,10 +113,12 @@ def main(argv: list[str] | None = None) -> int:
             verb_module.configure(sub)
             sub.set_defaults(run=verb_module.run)
     args = parser.parse_args(argv)
+    args.is_program = is_program
     args.command = ["sdretrieval", *map(_without_secret, argv)]  # for manifests: files that are handed on
     try:
-        code = args.run(args) or 0
-        sys.stdout.flush()  # here, where a closed pipe is still ours to handle
+        with _terminated_like_interrupted():
+            code = args.run(args) or 0
+            sys.stdout.flush()  # here, where a closed pipe is still ours to handle
         return code
     except SdretrievalError as error:
         if args.debug:
@@ -97,6 +128,9 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"sdretrieval {args.verb}: interrupted; nothing half-written was left behind", file=sys.stderr)
         return 130
+    except _Terminated as told:
+        print(f"sdretrieval {args.verb}: terminated; nothing half-written was left behind", file=sys.stderr)
+        return int(told.code or 0)
     except BrokenPipeError:  # `… | head` closed our output: not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
