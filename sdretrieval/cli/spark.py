@@ -133,7 +133,7 @@ def _starting(args: argparse.Namespace) -> Iterator[Any]:
                 f"--conf takes KEY=VALUE, got {text!r}", remedy="As in --conf spark.executor.memory=4g."
             )
         settings[key] = value
-    spark = Starting(args.master, settings=settings)
+    spark = Starting(args.master, settings=settings, is_program=args.is_program)
     try:
         yield spark
     finally:
@@ -285,10 +285,10 @@ def _configure_rerank(parser: argparse.ArgumentParser) -> None:
 
 
 def _search(args: argparse.Namespace) -> int:
-    def work(engine: Any, topics: list, ranker: Any, **common: Any) -> Any:
+    def work(engine: Any, topics: list, ranker: Any, **common: Any) -> None:
         from sdretrieval.integrations.spark.search import search
 
-        return search(engine, topics, ranker, hits=args.hits, **common)
+        search(engine, topics, ranker, hits=args.hits, **common)
 
     return _rank(args, "spark search", work, {"topics": args.topics})
 
@@ -299,12 +299,11 @@ def _rerank(args: argparse.Namespace) -> int:
 
     given = read_run(args.run_file)
 
-    def work(engine: Any, topics: list, ranker: Any, **common: Any) -> Any:
+    def work(engine: Any, topics: list, ranker: Any, **common: Any) -> None:
         from sdretrieval.integrations.spark.search import rerank
 
-        found = rerank(engine, given, topics, ranker, hits=args.hits, missing=args.missing, **common)
+        rerank(engine, given, topics, ranker, hits=args.hits, missing=args.missing, **common)
         say_unmatched({topic.qid for topic in topics}, given)
-        return found
 
     return _rank(args, "spark rerank", work, {"topics": args.topics, "run": args.run_file})
 
@@ -321,7 +320,7 @@ def _rank(args: argparse.Namespace, verb: str, work: Callable, inputs: dict) -> 
 
 
 def _rank_on(spark: Any, args: argparse.Namespace, verb: str, work: Callable, inputs: dict, began: float) -> int:
-    from sdretrieval.cli.search import write
+    from sdretrieval.cli.search import tell, writing
     from sdretrieval.files import is_special
     from sdretrieval.integrations.spark.ranking import ShardedEngine
     from sdretrieval.integrations.spark.runners import OnSpark
@@ -351,14 +350,14 @@ def _rank_on(spark: Any, args: argparse.Namespace, verb: str, work: Callable, in
     with watching(context, "summing"):
         prepare(collection, runner)
     engine = ShardedEngine(collection, runner, threads=args.threads)
-    with _saved_expansions(args) as on_expansion:
-        found = work(
+    with _saved_expansions(args) as on_expansion, writing(args, ranker.name, report) as written:
+        work(
             engine, topics, ranker, judged=judged, prune=args.prune, batch=args.batch, parts=parts,
-            plans=_plans(args, collection), on_expansion=on_expansion, report=report,
+            plans=_plans(args, collection), on_expansion=on_expansion, on_ranking=written.add, on_last=spark.release,
+            report=report,
         )  # fmt: skip
-    spark.release()
     time_options.say_time(ranker, report, collection)  # type: ignore[arg-type]
-    write(args, verb, found, ranker, collection, report, began, inputs)
+    tell(args, verb, written, ranker, collection, report, began, inputs)
     if parts is not None:
         import shutil
 

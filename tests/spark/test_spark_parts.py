@@ -254,6 +254,57 @@ def test_batches_do_not_change_the_run():
     assert runs[0] == runs[1] == runs[2] and list(runs[0]) == [topic.qid for topic in topics]
 
 
+@pytest.mark.parametrize("batch", [1, 2, 100])
+def test_rankings_are_handed_on_as_they_come_and_not_kept(batch):
+    _, engine, topics = sharded_topics()
+    wanted = search.search(engine, topics, ranker("sd3"), hits=20)
+    seen: list = []
+    run = search.search(
+        engine, topics, ranker("sd3"), hits=20, batch=batch, on_ranking=lambda *one: seen.append(one),
+        on_last=lambda: seen.append("last"),
+    )  # fmt: skip
+    assert len(run) == 0 and run.tag == wanted.tag
+    last = seen.index("last")
+    assert len(topics) - last <= batch, "the last batch was there, and those before it had been handed on"
+    seen.remove("last")
+    assert seen == list(wanted.items())
+    seen.clear()
+    again = search.rerank(engine, wanted, topics, ranker("rm"), on_ranking=lambda *one: seen.append(one))
+    assert len(again) == 0 and dict(seen) == search.rerank(engine, wanted, topics, ranker("rm")).rankings
+
+
+def test_when_a_ranking_cannot_be_written_what_is_under_way_is_cancelled():
+    _, engine, topics = sharded_topics()
+    cancelled = []
+    engine.runner.cancel = lambda: cancelled.append(True)
+
+    def full(qid: str, ranking: Ranking) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        search.search(engine, topics, ranker("bm25"), hits=20, batch=1, on_ranking=full)
+    assert cancelled == [True]
+
+
+def test_first_passes_come_one_after_the_other(monkeypatch):
+    """So that models of one batch are estimated while workers are busy with the next."""
+    _, engine, topics = sharded_topics()
+    under_way, most = [0], [0]
+    first = ShardedEngine._first_pass
+
+    def watched(self, model, some):
+        under_way[0] += 1
+        most[0] = max(most[0], under_way[0])
+        try:
+            first(self, model, some)
+        finally:
+            under_way[0] -= 1
+
+    monkeypatch.setattr(ShardedEngine, "_first_pass", watched)
+    search.search(engine, topics, ranker("sd3"), hits=20, batch=1)
+    assert most == [1]
+
+
 def test_rerank_drops_or_refuses_unknown_documents():
     sharding, engine, topics = sharded_topics()
     run = search.search(engine, topics, ranker("bm25"), hits=30)

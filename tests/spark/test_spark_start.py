@@ -188,7 +188,9 @@ def slow(monkeypatch):
         return context
 
     monkeypatch.setattr(session, "java_for_spark", lambda: ("/java", "test"))
-    launch = SimpleNamespace(context=lambda *more: start(None, *more), begin=lambda: None, end=lambda: None)
+    launch = SimpleNamespace(
+        context=lambda *more: start(None, *more), begin=lambda: None, end=lambda: None, stop=session._stop
+    )
     monkeypatch.setattr(session, "_Launch", lambda *given: launch)
     pyspark = SimpleNamespace(SparkContext=SimpleNamespace(_active_spark_context=None))
     monkeypatch.setitem(sys.modules, "pyspark", pyspark)
@@ -266,21 +268,23 @@ def test_what_the_launcher_would_heed_is_left_to_it(monkeypatch):
         ("local[2]", {"SPARK_HOME": "/opt/spark"}, False), ("local[2]", {"PYSPARK_GATEWAY_PORT": "1"}, False),
     ],
 )  # fmt: skip
-def test_only_what_runs_on_this_machine_is_begun_early(java, monkeypatch, master, variables, begins):
+@pytest.mark.parametrize("is_program", [True, False])
+def test_only_what_runs_on_this_machine_is_begun_early(java, monkeypatch, master, variables, begins, is_program):
+    """The JVM before the fork, for what is imported before that takes a while; and it is told where to find it."""
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(session, "jvm_of_pyspark", lambda: None)
     begun = []
     monkeypatch.setattr(session, "Early", type("Early", (), {
-        "__init__": lambda self, environment: begun.append(environment), "is_possible": staticmethod(lambda: True),
-        "address": "there",
+        "is_possible": staticmethod(lambda: True), "address": "there", "fork": lambda self: begun.append("fork"),
     }))  # fmt: skip
     monkeypatch.setattr(session, "Gateway", lambda command, environment: begun.append(environment))
-    session._Launch(master, {}, str(java)).begin()
-    assert len(begun) == (2 if begins else 0)
+    session._Launch(master, {}, str(java), is_program).begin()
+    assert len(begun) == (1 + is_program if begins else 0)
     if begins:
-        assert (begun[0]["OMP_NUM_THREADS"], begun[0]["PYTHONHASHSEED"]) == ("1", "0")
-        assert begun[1]["SDRETRIEVAL_SPARK_DAEMON"] == "there" and begun[1]["JAVA_HOME"] == str(java)
+        assert begun[0]["JAVA_HOME"] == str(java) and begun[0]["OMP_NUM_THREADS"] == "1"
+        assert begun[0].get("SDRETRIEVAL_SPARK_DAEMON") == ("there" if is_program else None)
+        assert begun[1:] == ["fork"] * is_program
 
 
 def test_a_jvm_that_ends_at_once_is_left_to_pyspark(tmp_path, monkeypatch):
@@ -303,25 +307,71 @@ def test_a_jvm_that_nobody_wants_ends(tmp_path, monkeypatch):
 # -- the daemon of its workers at once ---------------------------------------------------------------------------
 
 
-def test_a_daemon_that_nobody_needs_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    early = daemon.Early({})
-    while not Path(early.address).exists():
-        assert early.process.poll() is None
-        time.sleep(0.01)
+FORKED = """
+import os, socket, sys, time
+from pathlib import Path
+from sdretrieval.integrations.spark.daemon import Early, _handed_over
+
+assert Early.is_possible()
+before = [open(os.devnull), os.pipe(), socket.socket()]
+early = Early()
+early.fork()
+listed = Path(f"/proc/{early.pid}/fd")
+end = time.monotonic() + 300
+while len(list(listed.iterdir())) != 4:  # input, two outputs, and where it listens
+    assert time.monotonic() < end, sorted(os.readlink(path) for path in listed.iterdir())
+    time.sleep(0.01)
+assert os.getpgid(early.pid) == early.pid != os.getpgid(0)
+print(os.readlink(listed / "1"), os.readlink(listed / "2"))
+if sys.argv[1] == "dismiss":
     early.dismiss()
-    assert early.process.wait(300) == 0
-    assert list(tmp_path.iterdir()) == []
+    print(os.waitpid(early.pid, 0)[1])
+"""
 
 
-def test_a_daemon_touches_nothing_but_its_own(tmp_path):
-    (tmp_path / "of-others").write_text("stays")
+@pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux alone")
+@pytest.mark.parametrize("end", ["dismiss", "the driver ends"])
+def test_a_daemon_that_nobody_needs_ends_and_holds_nothing_of_the_drivers(tmp_path, monkeypatch, end):
+    """Whoever reads the driver's output would wait for it; and Spark's JVM, whose input says when it is to end."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     done = subprocess.run(
-        [sys.executable, "-m", daemon.MODULE, "--early", str(tmp_path / "daemon")], stdin=subprocess.DEVNULL,
-        capture_output=True, timeout=300, check=True,
-    )  # fmt: skip
-    assert (done.stdout, done.stderr) == (b"", b"")
-    assert [path.name for path in tmp_path.iterdir()] == ["of-others"]
+        [sys.executable, "-c", FORKED, end], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == ["/dev/null /dev/null", *(["0"] if end == "dismiss" else [])]
+    until = time.monotonic() + 300
+    while list(tmp_path.iterdir()):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_where_a_fork_would_cut_something_in_half_there_is_none(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(sys, "_current_frames", lambda: {1: None})
+    monkeypatch.delitem(sys.modules, "jnius", raising=False)
+    assert daemon.Early.is_possible()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "_current_frames", lambda: {1: None, 2: None})
+        assert not daemon.Early.is_possible()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "platform", "darwin")
+        assert not daemon.Early.is_possible()
+    monkeypatch.setitem(sys.modules, "jnius", SimpleNamespace())
+    assert not daemon.Early.is_possible()
+
+
+def test_after_a_fork_that_failed_nobody_is_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    early = daemon.Early()
+
+    def refused() -> int:
+        raise BlockingIOError("no more processes")
+
+    monkeypatch.setattr(os, "fork", refused)
+    with pytest.raises(OSError, match="no more processes"):
+        early.fork()
+    assert list(tmp_path.iterdir()) == []
+    assert not daemon._handed_over(early.address)
 
 
 def test_without_one_the_daemon_that_spark_starts_serves(tmp_path):
@@ -351,44 +401,58 @@ def test_nothing_is_handed_over_to_who_does_not_answer_or_may_be_anybody(tmp_pat
 
 STARTED = """
 import os, sys
-from sdretrieval.integrations.spark.session import spark_context
+from sdretrieval.integrations.spark.session import Starting
 
 def seen(number):
-    parent = open(f"/proc/{os.getppid()}/cmdline").read().split("\\0")
-    return number, "--early" in parent, str(hash("a") % 1000), os.environ["OMP_NUM_THREADS"], os.getppid()
+    from threadpoolctl import threadpool_info
+    import numpy
+    daemon = open(f"/proc/{os.getppid()}/cmdline").read().split("\\0")
+    threads = max(library["num_threads"] for library in threadpool_info())
+    return number, "-m" not in daemon, hash("a") % 1000, os.environ["OMP_NUM_THREADS"], threads, os.getppid()
 
-with spark_context("local[2]", settings=dict(word.split("=") for word in sys.argv[1:])) as context:
-    for _ in range(2):
-        print(*context.parallelize(range(4), 4).map(seen).collect())
-    print(os.environ.get("PYSPARK_GATEWAY_PORT"), context._gateway.proc.pid)
+settings = dict(word.split("=") for word in sys.argv[2:])
+starting = Starting("local[2]", settings=settings, is_program=sys.argv[1] == "yes")
+context = starting.context()
+for _ in range(2):
+    print(*context.parallelize(range(4), 4).map(seen).collect())
+java = context._gateway.proc
+starting.stop()
+print(os.environ.get("PYSPARK_GATEWAY_PORT"), hash("a") % 1000, java.pid)
+if sys.argv[1] == "yes":
+    java.wait(300)  # before this process ends
+else:
+    assert java.poll() is None  # left for another context
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks at processes in /proc")
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc, and forks on Linux alone")
 @pytest.mark.parametrize(
-    ("settings", "early"),
-    [([], True), (["spark.app.id=x"], True), (["spark.python.worker.reuse=false"], False)],
-    ids=["nothing set", "a setting", "a setting of workers"],
-)
-def test_spark_that_was_begun_early_works_and_leaves_nothing(tmp_path, monkeypatch, settings, early):
+    ("is_program", "settings", "early"),
+    [
+        ("yes", [], True), ("yes", ["spark.app.id=x"], True), ("yes", ["spark.python.worker.reuse=false"], False),
+        ("no", [], False),
+    ],
+    ids=["nothing set", "a setting", "a setting of workers", "not a program"],
+)  # fmt: skip
+def test_spark_that_was_begun_early_works_and_leaves_nothing(tmp_path, monkeypatch, is_program, settings, early):
     needed_java()
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     done = subprocess.run(
-        [sys.executable, "-c", STARTED, *settings], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", STARTED, is_program, *settings], capture_output=True, text=True, timeout=300, check=False
     )
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     first, second, last = done.stdout.splitlines()
-    seed_0 = subprocess.run(
-        [sys.executable, "-c", "print(hash('a') % 1000, end='')"], env={**os.environ, "PYTHONHASHSEED": "0"},
-        capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
+    port, seed, java = last.split()
+    if not early:  # the driver's own, else, as of all that is forked from it
+        seed = subprocess.run(
+            [sys.executable, "-c", "print(hash('a') % 1000, end='')"], env={**os.environ, "PYTHONHASHSEED": "0"},
+            capture_output=True, text=True, check=True,
+        ).stdout  # fmt: skip
     for line in (first, second):
-        tasks = re.findall(r"\((\d), (True|False), '(\d+)', '(\d+)', (\d+)\)", line)
-        assert [(int(number), told, seed, threads) for number, told, seed, threads, _ in tasks] == [
-            (number, str(early), seed_0, "1") for number in range(4)
-        ]
-    assert last.startswith("None ")
-    processes = {int(last.split()[1]), *(int(pid) for pid in re.findall(r", (\d+)\)", first))}
+        tasks = re.findall(r"\((\d), (True|False), (\d+), '(\d+)', (\d+), (\d+)\)", line)
+        assert [task[:5] for task in tasks] == [(str(number), str(early), seed, "1", "1") for number in range(4)]
+    assert port == "None"
+    processes = {int(java), *(int(pid) for pid in re.findall(r", (\d+)\)", first))}
     end = time.monotonic() + 300
     while any(Path(f"/proc/{pid}").exists() for pid in processes):
         assert time.monotonic() < end, processes

@@ -23,3 +23,8 @@ Only ``runners``, ``session``, ``gateway``, ``daemon`` and ``building`` know Spa
 """
 
 BATCH = 250  # topics that share the passes over the shards
+
+
+def is_one_machine(master: str) -> bool:
+    """Whether a master's tasks run in one process of this machine; `local-cluster` starts executors."""
+    return master.startswith("local") and "cluster" not in master

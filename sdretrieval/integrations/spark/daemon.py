@@ -1,9 +1,9 @@
 """The process that Spark forks its Python workers from, with what they need imported once instead of in each.
 
 Named by the setting ``spark.python.daemon.module``; started by Spark as ``python -m`` this module, when the first task
-is there. Where Spark runs on this machine alone the driver has started one already (:class:`Early`), which
-imports while Spark's Java starts. The one that Spark starts then hands over to it: its input and output, by which Spark
-knows it, and its environment.
+is there. A command that runs Spark on this machine alone has forked one from itself already (:class:`Early`), which
+need not import anything, and loads the compiled loops while Spark's Java starts. The one that Spark starts then hands
+over to it: its input and output, by which Spark knows it, and its environment.
 """
 
 from __future__ import annotations
@@ -11,87 +11,139 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import NoReturn
 
 VARIABLE = "SDRETRIEVAL_SPARK_DAEMON"  # where the early one listens: a socket in a folder of the user's own
-MODULE = "sdretrieval.integrations.spark.daemon"
+# Threads of numerical libraries, where the user says how many.
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 PATIENCE = 30.0  # seconds, of either with the other
 _LENGTH = 8  # bytes that tell how long the message is
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["--early"]:
-        _wait(Path(sys.argv[2]))
-    elif _handed_over(os.environ.get(VARIABLE)):
+    if _handed_over(os.environ.get(VARIABLE)):
         os._exit(0)  # its files are the other's
-    else:
-        _without_archives()
-        _serve(_prepared())
+    _without_archives()
+    _import()
+    _ready()
+    _serve()
 
 
 # -- an early one ------------------------------------------------------------------------------------------------
 
 
 class Early:
-    """A daemon that imports what workers need and waits for Spark's to hand over. Raises OSError.
+    """A daemon forked from the driver, which has imported what workers need; it waits for Spark's to hand over.
 
-    ``environment``: with what Spark will tell its own, as far as an interpreter reads it when it starts.
+    Two steps, for Spark's JVM, whose environment tells where it listens, starts between them. Raises OSError.
     """
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        import subprocess
+    def __init__(self) -> None:
         import tempfile
 
         self._folder = Path(tempfile.mkdtemp(prefix="sdretrieval-"))  # nobody else may look into it
         self.address = str(self._folder / "daemon")
+        self.pid: int | None = None
+        self._listener, self._alive = socket.socket(socket.AF_UNIX), -1
         try:
-            self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", MODULE, "--early", self.address], stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **environment},
-                process_group=0,
-            )  # fmt: skip
+            self._listener.bind(self.address)
+            self._listener.listen(1)
         except BaseException:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._clear()
             raise
 
     @staticmethod
     def is_possible() -> bool:
-        return hasattr(socket, "send_fds")
+        """Whether nothing runs here that a fork would cut in half: no other thread of Python's, no Java.
+
+        Threads of numerical libraries are theirs to care for, which they do on Linux.
+        """
+        has_java = "jnius" in sys.modules
+        return sys.platform == "linux" and len(sys._current_frames()) == 1 and not has_java
+
+    def fork(self) -> None:
+        try:
+            _import()
+            read, self._alive = os.pipe()  # at its end the child knows that this process has ended
+            self.pid = os.fork()
+        except BaseException:  # then nobody may be left waiting for an answer
+            self.dismiss()
+            raise
+        if self.pid == 0:
+            _never_returning(lambda: self._child(read))
+        os.close(read)
+        self._listener.close()
+
+    def _child(self, alive: int) -> None:
+        _leave_the_driver(alive, keep=self._listener.fileno())
+        _wait(self._listener, self._folder)
 
     def dismiss(self) -> None:
         """Let it end if nobody has handed over; else it has another input, and ends with Spark."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
+        if self._alive >= 0:
+            os.close(self._alive)
+            self._alive = -1
+        self._clear()
+
+    def _clear(self) -> None:
+        self._listener.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _wait(address: Path) -> None:
-    """Import, then take over from the daemon that Spark starts."""
+def _never_returning(work: Callable[[], None]) -> NoReturn:
+    """A forked process ends here: what the driver has still to do, and to clear up, is not its business."""
+    code = 1
+    try:
+        work()
+        code = 0
+    except SystemExit as told:
+        code = told.code if isinstance(told.code, int) else 1
+    finally:
+        os._exit(code)
+
+
+def _leave_the_driver(alive: int, keep: int) -> None:
+    """Be a process of one's own: no signals of the driver's, no files, above all not the input of Spark's JVM, and
+    no threads in numerical libraries, for a task is one core's work."""
+    os.setpgid(0, 0)
+    for caught in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(caught, signal.SIG_DFL)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for number, file in enumerate((alive, nothing, nothing)):
+        os.dup2(file, number)
+    for opened in [int(path.name) for path in Path("/proc/self/fd").iterdir()]:
+        if opened > 2 and opened != keep:
+            with suppress(OSError):  # the one that listed them
+                os.close(opened)
+    sys.stdin, sys.stdout, sys.stderr = (os.fdopen(n, mode, closefd=False) for n, mode in enumerate("rww"))
+    if not any(name in os.environ for name in THREADS):
+        from threadpoolctl import threadpool_limits
+
+        threadpool_limits(1)  # of those that are loaded
+        os.environ.update(dict.fromkeys(THREADS, "1"))  # and those that will be
+
+
+def _wait(listener: socket.socket, folder: Path) -> None:
+    """Load the compiled loops, then take over from the daemon that Spark starts."""
     import select
 
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(address))
     try:
-        listener.listen(1)
-        trial = address.with_name("nothing")
-        daemon = _prepared(trial)
-        shutil.rmtree(trial, ignore_errors=True)
-        ready, _, _ = select.select([listener, sys.stdin], [], [])
-        if listener not in ready:  # the driver has ended, or needs no workers
+        _load_loops(folder / "nothing")
+        _ready()
+        ready, _, _ = select.select([listener.fileno(), sys.stdin.fileno()], [], [])
+        if listener.fileno() not in ready:  # the driver has ended, or needs no workers
             return
         connection, _ = listener.accept()
     finally:
         listener.close()
-        with suppress(OSError):
-            address.unlink()
-        with suppress(OSError):
-            address.parent.rmdir()
+        shutil.rmtree(folder, ignore_errors=True)
     connection.settimeout(PATIENCE)
     begin, files, _, _ = socket.recv_fds(connection, _LENGTH, 3)
     told = json.loads(_received(connection, int.from_bytes(begin, "big")))
@@ -105,7 +157,7 @@ def _wait(address: Path) -> None:
     os.environ.clear()
     os.environ.update(told["environment"])
     sys.path[:] = told["path"]
-    _serve(daemon)
+    _serve()
 
 
 def _handed_over(address: str | None) -> bool:
@@ -169,30 +221,47 @@ def _without_archives() -> None:
         importlib.invalidate_caches()
 
 
-def _prepared(folder: Path | None = None) -> Any:
-    """PySpark's daemon, with what workers need; with a new ``folder`` to try them in, their compiled loops too."""
+def _import() -> None:
+    """What every worker needs."""
+    import gc
+
+    was = gc.isenabled()
+    gc.disable()  # nothing of what is imported is garbage, and looking takes an eighth of the time
+    try:
+        from pyspark import daemon  # noqa: F401
+
+        with suppress(ImportError):  # a worker's own import will say better what is missing
+            from sdretrieval.integrations.spark import requests, runners  # noqa: F401
+    finally:
+        if was:
+            gc.enable()
+
+
+def _load_loops(folder: Path) -> None:
+    """The compiled loops of a pass, tried in a new folder."""
+    from sdretrieval.integrations.spark import requests
+
+    with suppress(Exception):  # what is wrong will be said of the real shards
+        requests.load_loops(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _ready() -> None:
+    """The last of what can be done before the first task is there."""
     import gc
     import zipimport
 
-    gc.disable()  # nothing of what is imported is garbage, and looking takes an eighth of the time
-    from pyspark import daemon
-
-    with suppress(ImportError):  # a worker's own import will say better what is missing
-        from sdretrieval.integrations.spark import requests, runners  # noqa: F401
-
-        if folder is not None:
-            requests.load_loops(folder)
     # Before every task a worker has all importers look again at what there is, and those of zip archives read the whole
     # directory of PySpark's, thirteen times over: a fifth of a second. The archives do not change.
     zipimport.zipimporter.invalidate_caches = lambda self: None  # type: ignore[method-assign]
     # A worker collects garbage after every task; what was imported here need not be looked through each time.
     gc.collect()
     gc.freeze()
-    gc.enable()
-    return daemon
 
 
-def _serve(daemon: Any) -> None:
+def _serve() -> None:
+    from pyspark import daemon
+
     # Java sends a task in two small pieces, and holds the second back until the first is acknowledged; which Linux does
     # after 40 ms, where nothing goes the other way. So acknowledge at once: most tasks do not take as long as that.
     work = daemon.worker

@@ -97,7 +97,7 @@ class ShardedEngine:
         self.collection, self.runner, self.threads = collection, runner, max(1, threads)
         self.statistics = collection.totals.statistics
         self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="estimate")
-        self._lock = threading.Lock()
+        self._lock, self._first = threading.Lock(), threading.Lock()
         self._backgrounds: dict[Drifting, ShardedBackground] = {}
         self._shares = Shares(collection.n_shards)
 
@@ -128,7 +128,8 @@ class ShardedEngine:
             _prepared(query, statistics, before, places, session.model)
             for query, statistics, before in session.views(queries)
         ]
-        self._first_pass(session.model, topics)
+        with self._first:
+            self._first_pass(session.model, topics)
         rows = _FetchedRows(self.runner, topics)
         session.times.update(places.times, rows.times)
         list(self._pool.map(lambda topic: self._estimate(session.model, topic, rows, prune), topics))

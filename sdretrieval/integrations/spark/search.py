@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from sdretrieval.ranking.query import Query
 from sdretrieval.records import Qrels, Ranking, Run, Topic
 from sdretrieval.retrieval import Report, _topics_of, check_hits, replaying
 
+Rankings = Generator[tuple[str, Ranking], None, None]
 AT_ONCE = 2  # batches under way: while the driver estimates the models of one, workers rank the other
 
 
@@ -46,12 +47,16 @@ def search(
     parts: Path | None = None,
     plans: Mapping[str, Plan] | None = None,
     on_expansion: Callable[[str], Any] | None = None,
+    on_ranking: Callable[[str, Ranking], Any] | None = None,
+    on_last: Callable[[], Any] | None = None,
     report: Report | None = None,
 ) -> Run:
     """Rank the whole collection for each topic; ``parts`` is where finished batches wait.
 
     ``plans``: replay these instead of estimating. ``on_expansion`` sees each topic's expanded query, a line as its file
-    has it, in the order of the topics; those of finished batches too.
+    has it, in the order of the topics; those of finished batches too. ``on_ranking`` sees each ranking as soon as it
+    is there, in the same order; it is then not kept, and the run that is returned has none. ``on_last`` is told when
+    the last batch is there, and Spark is needed no more.
     """
     topics = list(topics)
     check_hits(hits)
@@ -60,7 +65,8 @@ def search(
         raise ParameterError(f"topic {twice[0]!r} is given twice", remedy="Each topic needs an id of its own.")
     options = {"hits": hits, "prune": prune, "judged": _judged(judged)}
     work = _Work(engine, ranker, batch, options, parts, plans, with_expansions=on_expansion is not None)
-    return _run(work, topics, ranker, report or Report(), on_expansion)
+    rankings = _ranked(work, topics, report or Report(), on_expansion, on_last)
+    return _run(rankings, ranker, on_ranking)
 
 
 def rerank(
@@ -77,6 +83,8 @@ def rerank(
     parts: Path | None = None,
     plans: Mapping[str, Plan] | None = None,
     on_expansion: Callable[[str], Any] | None = None,
+    on_ranking: Callable[[str, Ranking], Any] | None = None,
+    on_last: Callable[[], Any] | None = None,
     report: Report | None = None,
 ) -> Run:
     """Rescore the documents of a run, with feedback from its first ones; as :func:`sdretrieval.rerank` does."""
@@ -92,11 +100,13 @@ def rerank(
         "hits": depth, "prune": prune, "judged": _judged(judged), "candidates": candidates, "missing": missing,
     }  # fmt: skip
     work = _Work(engine, ranker, batch, options, parts, plans, with_expansions=on_expansion is not None)
-    found = _run(work, chosen, ranker, report, on_expansion)
-    for qid in report.empty_topics:  # no word of them is known: they keep the run's order
-        scores, kept = dict(run[qid]), found[qid].docids
-        found.rankings[qid] = Ranking(kept, [scores[docid] for docid in kept], depth)
-    return found
+
+    def as_given(qid: str, ranking: Ranking) -> Ranking:
+        scores = dict(run[qid])
+        return Ranking(ranking.docids, [scores[docid] for docid in ranking.docids], depth)
+
+    rankings = _ranked(work, chosen, report, on_expansion, on_last, as_given)
+    return _run(rankings, ranker, on_ranking)
 
 
 def _judged(judged: Qrels | None) -> dict[str, Judged] | None:
@@ -112,12 +122,27 @@ def _judged(judged: Qrels | None) -> dict[str, Judged] | None:
 
 
 def _run(
-    work: _Work, topics: list[Topic], ranker: Ranker, report: Report, on_expansion: Callable[[str], Any] | None
+    rankings: Rankings, ranker: Ranker, on_ranking: Callable[[str, Ranking], Any] | None
 ) -> Run:
-    rankings = {}
-    with work.bar(len(topics)) as shown:
-        for answer in work.answers(topics):
-            rankings[answer.qid] = answer.ranking
+    with closing(rankings):
+        if on_ranking is None:
+            return Run(dict(rankings), ranker.name)
+        for qid, ranking in rankings:
+            on_ranking(qid, ranking)
+    return Run({}, ranker.name)
+
+
+def _ranked(
+    work: _Work,
+    topics: list[Topic],
+    report: Report,
+    on_expansion: Callable[[str], Any] | None,
+    on_last: Callable[[], Any] | None,
+    empty: Callable[[str, Ranking], Ranking] | None = None,
+) -> Rankings:
+    """Rankings in the order of the topics; ``empty`` replaces those of topics without a known word."""
+    with work.bar(len(topics)) as shown, closing(work.answers(topics, on_last)) as answers:
+        for answer in answers:
             if on_expansion is not None:
                 assert answer.expansion is not None
                 on_expansion(answer.expansion)
@@ -132,7 +157,8 @@ def _run(
                 report.pruned.append(notes["pruned"])
             report.dropped += notes.get("dropped", 0)
             shown.update()
-    return Run(rankings, ranker.name)
+            is_replaced = answer.is_empty and empty is not None
+            yield answer.qid, empty(answer.qid, answer.ranking) if is_replaced else answer.ranking  # type: ignore[misc]
 
 
 class _Work:
@@ -154,7 +180,9 @@ class _Work:
         self.size = engine.batch_size(ranker, batch, options["hits"])
         self.folder, self.is_rehearsed = parts, False
 
-    def answers(self, topics: Sequence[Topic]) -> Iterator[Answer]:
+    def answers(
+        self, topics: Sequence[Topic], on_last: Callable[[], Any] | None = None
+    ) -> Generator[Answer, None, None]:
         kept = self._kept(topics)
         batches = [topics[i : i + self.size] for i in range(0, len(topics), self.size)]
         waiting: deque[Future[list[Answer]]] = deque()
@@ -167,7 +195,10 @@ class _Work:
                     if len(waiting) > AT_ONCE:
                         yield from waiting.popleft().result()
                 while waiting:
-                    yield from waiting.popleft().result()
+                    answers = waiting.popleft().result()
+                    if not waiting and on_last is not None:
+                        on_last()
+                    yield from answers
             except BaseException:  # Ctrl-C above all: a batch may take minutes
                 for future in waiting:
                     future.cancel()

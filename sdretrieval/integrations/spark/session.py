@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from sdretrieval.errors import JavaError, SdretrievalError
+from sdretrieval.integrations.spark import is_one_machine
 from sdretrieval.integrations.spark.classes import archive_options, cache_folder
-from sdretrieval.integrations.spark.daemon import VARIABLE, Early
+from sdretrieval.integrations.spark.daemon import THREADS, VARIABLE, Early
 from sdretrieval.integrations.spark.gateway import Gateway, command, is_usual
 from sdretrieval.integrations.spark.watching import waiting
 from sdretrieval.lucene.jvm import find_spark_java
@@ -36,16 +37,14 @@ DEFAULTS = {
     "spark.python.worker.reuse": "true",  # a worker keeps its shards open
     "spark.python.daemon.module": "sdretrieval.integrations.spark.daemon",
     "spark.driver.maxResultSize": "2g",
+    # What a shard has found for a batch, some megabytes, comes with the end of its task, not in a second round.
+    "spark.task.maxDirectResultSize": "16m",
     "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
 }
 # Spark's JVMs hand on bytes here and compute nothing: the optimising compiler would cost more than it saves.
 _LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.disableJmx=true"
 _QUIET = Path(__file__).parent / "conf"  # how Spark logs where no one has said it
 _OF_WORKERS = ("spark.python.", "spark.pyspark.", "spark.executorEnv.")  # settings of the daemon's
-# Threads of numerical libraries: a task is one core's work.
-_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-# What an interpreter reads when it starts: so the early daemon is told what Spark will tell its own.
-_AS_A_WORKER = {**dict.fromkeys((*_ONE_THREAD, "TQDM_DISABLE"), "1"), "PYTHONUNBUFFERED": "YES"}
 
 
 def import_pyspark() -> Any:
@@ -93,9 +92,18 @@ class Starting:
     """Spark on its way. It starts in the background, for that takes seconds in which other things can be done."""
 
     def __init__(
-        self, master: str | None = None, *, name: str = "sdretrieval", settings: Mapping[str, str] | None = None
+        self,
+        master: str | None = None,
+        *,
+        name: str = "sdretrieval",
+        settings: Mapping[str, str] | None = None,
+        is_program: bool = False,
     ) -> None:
-        """As :func:`spark_context` has it. Raises what is wrong with Java at once."""
+        """As :func:`spark_context` has it. Raises what is wrong with Java at once.
+
+        ``is_program``: the process is there for this alone. So workers may be forked from it, and Spark's JVM is ended
+        together with Spark, not left for another context.
+        """
         check_pyspark()
         self._context = active_context()
         self._error: Exception | None = None
@@ -104,8 +112,12 @@ class Starting:
         self._launch: _Launch | None = None
         self._unwanted = False
         if self._context is None:
-            self._launch = launch = _Launch(master, dict(settings or {}), java_for_spark()[0])
-            launch.begin()
+            self._launch = launch = _Launch(master, dict(settings or {}), java_for_spark()[0], is_program)
+            try:
+                launch.begin()
+            except BaseException:  # Ctrl-C
+                launch.end()
+                raise
             # A daemon: where something else goes wrong meanwhile no one waits for it, and Java ends with this process.
             self._starting = threading.Thread(target=self._start, args=(launch, name), name="spark", daemon=True)
             self._starting.start()
@@ -114,7 +126,7 @@ class Starting:
         try:
             self._context = launch.context(import_pyspark(), name)
             if self._unwanted:
-                _stop(self._context)
+                launch.stop(self._context)
         except Exception as error:
             self._error = error
 
@@ -130,7 +142,10 @@ class Starting:
     def release(self) -> None:
         """Begin to stop Spark, while there is something else to do."""
         if self._starting is not None and self._context is not None and self._stopping is None:
-            self._stopping = threading.Thread(target=_stop, args=(self._context,), name="stop", daemon=True)
+            assert self._launch is not None
+            self._stopping = threading.Thread(
+                target=self._launch.stop, args=(self._context,), name="stop", daemon=True
+            )
             self._stopping.start()
 
     def stop(self) -> None:
@@ -148,14 +163,30 @@ class Starting:
 def _stop(context: Any) -> None:
     """Stop Spark, without the second that PySpark then waits for a thread which has nothing to wait for.
 
-    It listens for accumulators, looks once a second whether it is still wanted, and is a daemon.
+    It listens for accumulators, looks once a second whether it is still wanted, and is a daemon. Java's end, if that
+    comes before, is nothing to print a traceback about.
     """
     listening, context._accumulatorServer = context._accumulatorServer, None
+    if listening is not None:
+        listening.handle_error = lambda *given: None
     try:
         context.stop()
     finally:
         if listening is not None:
             threading.Thread(target=listening.shutdown, name="accumulators", daemon=True).start()
+
+
+def _end_java(context: Any) -> None:
+    """End the JVM that a stopped context leaves, for the half a second that it takes to be over before this process is:
+    whoever reads its output waits for both."""
+    kind, gateway = type(context), context._gateway
+    process = getattr(gateway, "proc", None)
+    if process is None or process.stdin is None:
+        return  # spark-submit's, which ends by itself
+    kind._gateway = kind._jvm = None  # another context would start another
+    with suppress(Exception):
+        gateway.close()
+    process.stdin.close()
 
 
 @contextmanager
@@ -177,8 +208,8 @@ def spark_context(
 class _Launch:
     """What Spark is started with, worked out before other threads may change the environment."""
 
-    def __init__(self, master: str | None, settings: dict[str, str], java: str) -> None:
-        self.master, self.settings = master, settings
+    def __init__(self, master: str | None, settings: dict[str, str], java: str, is_program: bool = False) -> None:
+        self.master, self.settings, self.is_program = master, settings, is_program
         spark = Path(importlib.util.find_spec("pyspark").origin).parent  # type: ignore[union-attr,arg-type]
         own_spark = "SPARK_HOME" not in os.environ  # PySpark's own Spark, which has no settings of the user's
         self.early = {"spark.ui.showConsoleProgress": "false"} if own_spark else {}  # the launcher would say true
@@ -198,7 +229,7 @@ class _Launch:
         }  # fmt: skip
         # For Java alone and the local workers it starts. This process may look for another Java meanwhile.
         self.child = {"JAVA_HOME": java}
-        quiet = dict.fromkeys((*_ONE_THREAD, "TQDM_DISABLE"), "1")
+        quiet = dict.fromkeys((*THREADS, "TQDM_DISABLE"), "1")  # a task is one core's work
         if own_spark:
             quiet["SPARK_CONF_DIR"] = conf_folder
         if is_local:
@@ -217,14 +248,18 @@ class _Launch:
         """On this machine Spark's JVM, and the daemon of its workers, are under way at once."""
         if not self._begins:
             return
-        with suppress(OSError):  # too few processes, no room: then in the usual way, which says what is wrong
-            own_python = "PYSPARK_PYTHON" in os.environ or any(key.startswith(_OF_WORKERS) for key in self.settings)
-            if Early.is_possible() and not own_python:
-                seed = os.environ.get("PYTHONHASHSEED", "0")
-                self.daemon = Early({**self.child, **_AS_A_WORKER, "PYTHONHASHSEED": seed})
+        own_python = "PYSPARK_PYTHON" in os.environ or any(key.startswith(_OF_WORKERS) for key in self.settings)
+        # Too few processes, no room: then in the usual way, which says what is wrong.
+        with suppress(OSError):
+            if self.is_program and Early.is_possible() and not own_python:
+                self.daemon = Early()
                 self.child[VARIABLE] = self.daemon.address
+        with suppress(OSError):
             if is_usual(self.settings):
                 self.gateway = Gateway(self._command, {**self.shared, **self.child, "SPARK_HOME": str(self._spark)})
+        with suppress(OSError):
+            if self.daemon is not None:
+                self.daemon.fork()  # only now, for it imports before
 
     def end(self) -> None:
         """What was begun and never used is not left behind."""
@@ -233,6 +268,11 @@ class _Launch:
             self.daemon.dismiss()
         if self.gateway is not None:
             self.gateway.abandon()
+
+    def stop(self, context: Any) -> None:
+        _stop(context)
+        if self.is_program:
+            _end_java(context)
 
     def context(self, pyspark: Any, name: str) -> Any:
         missing = {variable: value for variable, value in self.shared.items() if variable not in os.environ}
@@ -271,7 +311,9 @@ class _Launch:
             conf.set(key, value)
         for key, value in DEFAULTS.items():
             conf.setIfMissing(key, value)
-        for variable in (*_ONE_THREAD, "TQDM_DISABLE"):
+        if is_one_machine(conf.get("spark.master")):
+            conf.setIfMissing("spark.broadcast.compress", "false")  # nothing of it leaves this process
+        for variable in (*THREADS, "TQDM_DISABLE"):
             conf.setIfMissing(f"spark.executorEnv.{variable}", "1")
         if is_reused and not self._is_here and "SPARK_LOCAL_IP" not in os.environ:
             # The JVM may be of an earlier context on this machine alone; executors elsewhere are to reach this one.
@@ -287,7 +329,7 @@ def _is_local(master: str | None) -> bool:
     if master is None:  # the default, unless it is told elsewhere: by spark-submit, or in spark-defaults.conf
         elsewhere = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT")
         return not any(name in os.environ for name in elsewhere)
-    return master.startswith("local") and "cluster" not in master  # local-cluster starts executors
+    return is_one_machine(master)
 
 
 def _reason(error: Exception) -> str:
