@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -20,6 +23,7 @@ import numpy as np
 import pytest
 from needed import spark_for
 from sharding import MODELS, TIMES, Sharding, assert_same, one_index, ranker, write_corpus
+from shown import as_shown
 
 from sdretrieval.cli.main import main
 from sdretrieval.errors import IndexProblem, SdretrievalError
@@ -220,6 +224,29 @@ def test_a_task_fails_once(spark, collections, tmp_path):
     check_disturbed(spark, collections, tmp_path, fail)
 
 
+@pytest.mark.parametrize("size", [10, 3_000_000])
+def test_what_all_tasks_share_goes_along_or_is_broadcast(spark, collections, size):
+    runner, shared = engine_of(collections[3][1], spark).runner, b"x" * size
+    for own in (None, {2: "two", 0: "none"}):
+        found = runner.ask(lambda shard, given, *more: (len(given), *more), shared, own)
+        wanted = dict.fromkeys(range(3), ()) if own is None else {n: (mine,) for n, mine in own.items()}
+        assert dict(found) == {n: (size, *mine) for n, mine in wanted.items()}
+
+
+def test_on_one_machine_a_task_takes_several_shards(spark, collections):
+    """On a cluster each has its own, which may be tried again elsewhere."""
+
+    def partition(shard, shared):
+        from pyspark import TaskContext
+
+        return TaskContext.get().partitionId()
+
+    found = engine_of(collections[8][1], spark).runner.ask(partition, None)
+    assert [number for number, _ in found] == list(range(8))
+    tasks = 8 if spark.master == CLUSTER else min(8, spark.defaultParallelism)
+    assert sorted({task for _, task in found}) == list(range(tasks))
+
+
 def test_what_is_under_way_is_cancelled(spark, collections, tmp_path):
     """As by Ctrl-C: nobody waits for tasks that take long, and nothing more is asked."""
     runner = engine_of(collections[3][1], spark).runner
@@ -322,6 +349,65 @@ def test_search_writes_the_run_of_one_index(built, corpus, tmp_path, flags):
     assert not Path(f"{many}.parts").exists()
     note = json.loads(Path(f"{many}.manifest.json").read_text())
     assert note["verb"] == "spark search" and note["index"]["documents"] == 240
+
+
+PROGRAM = """
+import sys, time
+from sdretrieval.cli.main import main
+from sdretrieval.integrations.spark.runners import OnSpark
+
+def ask(self, *given):
+    while not self._is_cancelled:
+        time.sleep(0.05)
+    raise RuntimeError("cancelled")
+
+if sys.argv.pop(1) == "stopped":
+    OnSpark.ask = ask
+sys.exit(main())
+"""
+
+
+def as_a_program(kind: str, built: Path, corpus, output: Path) -> subprocess.Popen:
+    words = ("spark", "search", "--master", "local[2]", "--index", built, "--topics", corpus.topics, "--output", output)
+    command = [sys.executable, "-c", PROGRAM, kind, *map(str, words)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_program_of_its_own_writes_the_same_says_no_more_and_leaves_nothing(built, corpus, tmp_path, monkeypatch):
+    """It forks its workers from itself, and ends Spark's JVM before its own end."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    one, many = tmp_path / "one.txt", tmp_path / "many.txt"
+    assert main(["search", "--index", str(corpus.index), "--output", str(one), "--topics", str(corpus.topics)]) == 0
+    process = as_a_program("whole", built, corpus, many)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    assert out == "" and re.fullmatch(rf"{re.escape(str(many))}: \d+ topics, \d+ documents, [\d.]+ s\n", as_shown(err))
+    assert many.read_bytes() == one.read_bytes()
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "tmp", *(f"{name}{end}" for name in ("one.txt", "many.txt") for end in ("", ".manifest.json"))
+    }  # fmt: skip
+    assert not list((tmp_path / "tmp").glob("sdretrieval-[!s]*"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_program_that_is_terminated_cleans_up(built, corpus, tmp_path, number, code):
+    """A batch system's limit comes as SIGTERM; the run is being written all the time."""
+    process = as_a_program("stopped", built, corpus, tmp_path / "run.txt")
+    end = time.monotonic() + 300
+    while not list(tmp_path.glob(".run.txt.*.tmp")):
+        assert process.poll() is None and time.monotonic() < end, process.communicate()
+        time.sleep(0.05)
+    children = {int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()}
+    process.send_signal(number)
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == code, err
+    assert "nothing half-written was left behind" in err and "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+    while any(Path(f"/proc/{pid}").exists() for pid in children):
+        assert time.monotonic() < end, children
+        time.sleep(0.05)
 
 
 def test_rerank_writes_the_run_of_one_index(built, corpus, tmp_path):

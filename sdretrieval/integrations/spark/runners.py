@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import json
+import pickle
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from sdretrieval.errors import IndexProblem, InputError, ParameterError, SdretrievalError
+from sdretrieval.integrations.spark import is_one_machine
 from sdretrieval.integrations.spark.shards import OPENED, Collection, OnDisk, Remote, Shard
 from sdretrieval.integrations.spark.storage import StorageProblem
+
+CARRIED = 1 << 19  # bytes; a broadcast is worth it for more
 
 
 class Here:
@@ -94,10 +99,14 @@ def told_plainly() -> Iterator[None]:
 
 
 class OnSpark:
-    """On Spark: a task for each shard. What all tasks share is broadcast."""
+    """On Spark: a task for each shard; on this machine alone, one for each core. What all tasks share is broadcast, or
+    goes along with them where it is small."""
 
     def __init__(self, collection: OnDisk, context: Any) -> None:
         self.collection, self.context = collection, context
+        # Tasks that may be tried again (on clusters, on local[cores,attempts]) are to be small, and each for itself.
+        is_tried_once = is_one_machine(context.master) and "," not in context.master
+        self._most_tasks = context.defaultParallelism if is_tried_once else collection.n_shards
         self._openers: dict[bool, _Value] = {}
         self._tag, self._is_cancelled = f"sdretrieval-{uuid.uuid4().hex}", False
 
@@ -107,9 +116,11 @@ class OnSpark:
             return []
         if self._is_cancelled:
             raise SdretrievalError("cancelled")
-        with self._broadcast(shared) as sent, told_plainly():
+        with self._sent(shared) as sent, told_plainly():
             self.context.addJobTag(self._tag)  # of this thread's jobs
-            answers = self._tasks(items, request, sent).collect()
+            # Names of operations for Spark's web page, which it would write as JSON: a tenth of a second to begin with.
+            self.context.setLocalProperty("spark.rdd.scope.noOverride", "true")
+            answers = self._tasks(items, request, sent, most=self._most_tasks).collect()
         return [(number, _unwrapped(answer)) for number, answer in answers]
 
     def cancel(self) -> None:
@@ -120,7 +131,7 @@ class OnSpark:
     def reduce(self, request: Callable, shared: Any, add: Callable, *, with_totals: bool = True) -> Any:
         """Answers added up pair by pair on the workers, so that the driver sees one sum."""
         items = [(n,) for n in range(self.collection.n_shards)]
-        with self._broadcast(shared) as sent, told_plainly():
+        with self._sent(shared) as sent, told_plainly():
             answers = self._tasks(items, request, sent, with_totals=with_totals).map(_second)
             return _unwrapped(answers.treeReduce(_Adding(add)))
 
@@ -133,21 +144,24 @@ class OnSpark:
                 yield number, _unwrapped(answer)
 
     @contextlib.contextmanager
-    def _broadcast(self, shared: Any) -> Iterator[Any]:
-        """What has a ``value`` in every task. Nothing need not be sent."""
-        if shared is None:
-            yield _Nothing
+    def _sent(self, shared: Any) -> Iterator[Any]:
+        """What has a ``value`` in every task."""
+        carried = _Carried(shared)
+        if len(carried.pickled) <= CARRIED:
+            yield carried
             return
-        sent = self.context.broadcast(shared)
+        sent = self.context.broadcast(carried)
         try:
-            yield sent
+            yield _Broadcast(sent)
         finally:
             sent.unpersist(blocking=False)
 
-    def _tasks(self, items: list[tuple], request: Callable, sent: Any, *, with_totals: bool = True) -> Any:
+    def _tasks(
+        self, items: list[tuple], request: Callable, sent: Any, *, with_totals: bool = True, most: int | None = None
+    ) -> Any:
         place, fingerprint = self.collection.address, self.collection.fingerprint
         task = _Task(place, fingerprint, request, sent, with_totals, self._opener(with_totals))
-        return self.context.parallelize(items, len(items)).map(task)
+        return self.context.parallelize(items, min(len(items), most or len(items))).map(task)
 
     def _opener(self, with_totals: bool) -> _Value | None:
         """What lies at an address travels, with its manifest and the means to fetch it, once to each machine."""
@@ -175,8 +189,26 @@ class _Task:
             return number, failed(error)
 
 
-class _Nothing:
-    value = None
+class _Carried:
+    """What goes along with the tasks themselves, which Spark sends to each machine once."""
+
+    def __init__(self, value: Any) -> None:
+        self.pickled = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+
+    @cached_property
+    def value(self) -> Any:
+        return pickle.loads(self.pickled)
+
+
+class _Broadcast:
+    """The same, fetched by each worker once."""
+
+    def __init__(self, sent: Any) -> None:
+        self.sent = sent
+
+    @property
+    def value(self) -> Any:
+        return self.sent.value.value
 
 
 class _Value:
