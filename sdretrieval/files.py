@@ -30,16 +30,17 @@ def atomic_writer(path: str | os.PathLike[str], *, binary: bool = False) -> Iter
     temporary = final if special else final.with_name(f".{final.name}.{os.getpid()}.tmp")
     try:
         final.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "wb") as raw:
+        with io.BufferedWriter(_Named(temporary, "wb"), 1 << 16) as raw:
             with _layers(raw, Path(path), binary) as stream:
                 yield stream
             if not special:
-                os.fsync(raw.fileno())
+                with _naming(temporary):
+                    os.fsync(raw.fileno())
         if not special:
             os.replace(temporary, final)
     except OSError as error:
-        # Errors of writing carry no name; one that does may be about a file the caller reads meanwhile.
-        own = error.filename is None or Path(error.filename) in (temporary, final, *final.parents)
+        # Others may be about anything that the caller does meanwhile.
+        own = error.filename is not None and Path(error.filename) in (temporary, final, *final.parents)
         if not own or isinstance(error, BrokenPipeError):
             raise
         remedy = "Make room." if error.errno in _NO_ROOM else None
@@ -47,6 +48,24 @@ def atomic_writer(path: str | os.PathLike[str], *, binary: bool = False) -> Iter
     finally:
         if not special:
             temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Errors of writing carry no name: this one."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(path)
+        raise
+
+
+class _Named(io.FileIO):
+    """A file whose errors say which one it is."""
+
+    def write(self, data: Any) -> int:
+        with _naming(Path(str(self.name))):
+            return super().write(data)
 
 
 @contextmanager

@@ -15,7 +15,8 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
+from typing import Any
 
 from sdretrieval import __version__
 from sdretrieval.errors import SdretrievalError
@@ -61,26 +62,41 @@ def _without_secret(word: str) -> str:
     return _SECRET.sub(r"\1=…", word)
 
 
-class _Terminated(SystemExit):
-    pass
+class _Terminated(KeyboardInterrupt):
+    """By a signal. An interrupt, for that is what libraries are prepared for: Py4J hangs up on Java for no other."""
+
+    def __init__(self, signum: int) -> None:
+        self.signum = signum
 
 
 @contextmanager
 def _terminated_like_interrupted() -> Iterator[None]:
-    """Let SIGTERM (a batch system's limit, `timeout`) and SIGHUP (a closed window) clean up like Ctrl-C."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+    """Let SIGTERM (a batch system's limit, `timeout`) and SIGHUP (a closed window) clean up like Ctrl-C.
+
+    And let none of them get lost: what is raised in a callback of a library's, as LLVM makes when loops are loaded,
+    goes no further. It is then sent once more.
+    """
 
     def stop(signum: int, frame: object) -> None:
-        raise _Terminated(128 + signum)
+        raise _Terminated(signum)
+
+    def lost(told: Any) -> None:
+        if isinstance(told.exc_value, KeyboardInterrupt):
+            signum = getattr(told.exc_value, "signum", signal.SIGINT)
+            again = threading.Timer(0.1, os.kill, (os.getpid(), signum))  # not from here, where it would be lost too
+            again.daemon = True
+            again.start()
+        else:
+            sys.__unraisablehook__(told)
 
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     free = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
     before = {number: signal.signal(number, stop) for number in free}
+    sys.unraisablehook = lost
     try:
         yield
     finally:
+        sys.unraisablehook = sys.__unraisablehook__
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -116,7 +132,7 @@ def main(argv: list[str] | None = None) -> int:
     args.is_program = is_program
     args.command = ["sdretrieval", *map(_without_secret, argv)]  # for manifests: files that are handed on
     try:
-        with _terminated_like_interrupted():
+        with _terminated_like_interrupted() if is_program else nullcontext():
             code = args.run(args) or 0
             sys.stdout.flush()  # here, where a closed pipe is still ours to handle
         return code
@@ -125,12 +141,13 @@ def main(argv: list[str] | None = None) -> int:
             raise
         print(f"sdretrieval {args.verb}: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print(f"sdretrieval {args.verb}: interrupted; nothing half-written was left behind", file=sys.stderr)
-        return 130
-    except _Terminated as told:
-        print(f"sdretrieval {args.verb}: terminated; nothing half-written was left behind", file=sys.stderr)
-        return int(told.code or 0)
+    except KeyboardInterrupt as signalled:
+        how, code = "interrupted", 130
+        if isinstance(signalled, _Terminated):
+            how, code = "terminated", 128 + signalled.signum
+        with suppress(OSError):  # the window may be closed
+            print(f"sdretrieval {args.verb}: {how}; nothing half-written was left behind", file=sys.stderr)
+        return code
     except BrokenPipeError:  # `… | head` closed our output: not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

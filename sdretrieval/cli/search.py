@@ -142,9 +142,22 @@ class Written:
 
 @contextmanager
 def writing(args: argparse.Namespace, tag: str, report: Report) -> Iterator[Written]:
-    """The run, topic by topic; in place only when all are there, and any of them has documents."""
+    """The run, topic by topic; in place only when all are there, and any of them has documents.
+
+    A pipe or device, where nothing can be taken back, gets it when all are there.
+    """
+    from sdretrieval.files import is_special
     from sdretrieval.trec import run_writer
 
+    if is_special(args.output):
+        kept: dict[str, Ranking] = {}
+        written = Written(kept.__setitem__)
+        yield written
+        _check_found(args, written.topics, written.documents, report)
+        with run_writer(args.output, args.tag or tag) as write:
+            for qid, ranking in kept.items():
+                write(qid, ranking)
+        return
     with run_writer(args.output, args.tag or tag) as write:
         written = Written(write)
         yield written

@@ -350,7 +350,7 @@ def _rank_on(spark: Any, args: argparse.Namespace, verb: str, work: Callable, in
     with watching(context, "summing"):
         prepare(collection, runner)
     engine = ShardedEngine(collection, runner, threads=args.threads)
-    with _saved_expansions(args) as on_expansion, writing(args, ranker.name, report) as written:
+    with writing(args, ranker.name, report) as written, _saved_expansions(args) as on_expansion:
         work(
             engine, topics, ranker, judged=judged, prune=args.prune, batch=args.batch, parts=parts,
             plans=_plans(args, collection), on_expansion=on_expansion, on_ranking=written.add, on_last=spark.release,

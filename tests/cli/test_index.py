@@ -124,7 +124,7 @@ def test_dataset_options(tmp_path, capsys):
 # In processes of their own -------------------------------------------------------------------------------
 
 
-MAIN = "import sys; from sdretrieval.cli.main import main; sys.exit(main(sys.argv[1:]))"
+MAIN = "import sys; from sdretrieval.cli.main import main; sys.exit(main())"
 
 
 def start(*words: object, first: str = "", **options) -> subprocess.Popen:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import shlex
 import subprocess
@@ -134,3 +135,31 @@ def test_manifests_do_not_hold_passwords(monkeypatch, word, kept):
     monkeypatch.setattr("sdretrieval.cli.models.run", lambda args: seen.append(args.command))
     main(["models", word] if word.startswith("--") else ["models", "--conf", word])
     assert seen[0][-1] == kept
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends signals")
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129), ("SIGINT", 130)])
+def test_a_signal_is_not_lost_in_a_callback_of_a_library(name, code):
+    """As one that comes while LLVM loads compiled loops."""
+    program = """
+import ctypes, os, signal, sys, time
+from sdretrieval.cli import models
+from sdretrieval.cli.main import main
+
+@ctypes.CFUNCTYPE(None)
+def callback():  # what is raised in it goes no further
+    os.kill(os.getpid(), sent)
+    time.sleep(0.1)
+
+def run(args):
+    callback()
+    time.sleep(600)
+
+sent, models.run = getattr(signal, sys.argv.pop()), run
+sys.exit(main())
+"""
+    command = [sys.executable, "-c", program, "models", name]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    how = "interrupted" if name == "SIGINT" else "terminated"
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr == f"sdretrieval models: {how}; nothing half-written was left behind\n"

@@ -27,7 +27,7 @@ from shown import as_shown
 
 from sdretrieval.cli.main import main
 from sdretrieval.errors import IndexProblem, SdretrievalError
-from sdretrieval.integrations.spark import requests, search
+from sdretrieval.integrations.spark import at_once, requests, search
 from sdretrieval.integrations.spark.ranking import Judged, ShardedEngine
 from sdretrieval.integrations.spark.runners import OnSpark
 from sdretrieval.integrations.spark.shards import open_collection
@@ -243,7 +243,7 @@ def test_on_one_machine_a_task_takes_several_shards(spark, collections):
 
     found = engine_of(collections[8][1], spark).runner.ask(partition, None)
     assert [number for number, _ in found] == list(range(8))
-    tasks = 8 if spark.master == CLUSTER else min(8, spark.defaultParallelism)
+    tasks = min(8, at_once(spark.master) or 8)
     assert sorted({task for _, task in found}) == list(range(tasks))
 
 
@@ -353,16 +353,27 @@ def test_search_writes_the_run_of_one_index(built, corpus, tmp_path, flags):
 
 PROGRAM = """
 import sys, time
+from pathlib import Path
 from sdretrieval.cli.main import main
+from sdretrieval.integrations.spark import requests
 from sdretrieval.integrations.spark.runners import OnSpark
 
+kind, begun = sys.argv.pop(1), Path(sys.argv[-1] + ".begun")
+
 def ask(self, *given):
+    begun.touch()
     while not self._is_cancelled:
         time.sleep(0.05)
     raise RuntimeError("cancelled")
 
-if sys.argv.pop(1) == "stopped":
+def summed(*given):
+    begun.touch()
+    time.sleep(600)
+
+if kind == "ranking":
     OnSpark.ask = ask
+if kind == "summing":
+    requests.totals = summed
 sys.exit(main())
 """
 
@@ -392,13 +403,18 @@ def test_a_program_of_its_own_writes_the_same_says_no_more_and_leaves_nothing(bu
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_program_that_is_terminated_cleans_up(built, corpus, tmp_path, number, code):
-    """A batch system's limit comes as SIGTERM; the run is being written all the time."""
-    process = as_a_program("stopped", built, corpus, tmp_path / "run.txt")
+@pytest.mark.parametrize("kind", ["ranking", "summing"])
+def test_a_program_that_is_terminated_cleans_up(built, corpus, tmp_path, tmp_path_factory, number, code, kind):
+    """A batch system's limit comes as SIGTERM: while the run is being written, or while Spark is waited for."""
+    collection = tmp_path_factory.mktemp("without sums") / "news"
+    shutil.copytree(built, collection, ignore=shutil.ignore_patterns("statistics" if kind == "summing" else ""))
+    process = as_a_program(kind, collection, corpus, tmp_path / "run.txt")
     end = time.monotonic() + 300
-    while not list(tmp_path.glob(".run.txt.*.tmp")):
+    while not (tmp_path / "run.txt.begun").exists():
         assert process.poll() is None and time.monotonic() < end, process.communicate()
         time.sleep(0.05)
+    (tmp_path / "run.txt.begun").unlink()
+    assert len(list(tmp_path.glob(".run.txt.*.tmp"))) == (kind == "ranking")
     children = {int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()}
     process.send_signal(number)
     _, err = process.communicate(timeout=300)

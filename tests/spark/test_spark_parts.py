@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import os
 import pickle
 from argparse import Namespace
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,15 +18,15 @@ from hypothesis import strategies as st
 from sharding import DAY, Sharding, assert_same, one_index, ranker
 
 from sdretrieval.cli.main import main
-from sdretrieval.cli.search import write
+from sdretrieval.cli.search import write, writing
 from sdretrieval.errors import IndexProblem, InputError, JavaError, ParameterError, SdretrievalError
-from sdretrieval.integrations.spark import packed, search
+from sdretrieval.integrations.spark import at_once, packed, requests, search
 from sdretrieval.integrations.spark.batches import Answer, Parts
 from sdretrieval.integrations.spark.building import _Address, _check_apart, _check_target, _Folder, shard_of
 from sdretrieval.integrations.spark.drifting import drift
 from sdretrieval.integrations.spark.ranking import ShardedEngine
 from sdretrieval.integrations.spark.reading import list_files
-from sdretrieval.integrations.spark.runners import Here
+from sdretrieval.integrations.spark.runners import Here, OnSpark
 from sdretrieval.integrations.spark.shards import InMemory, Opened, open_collection
 from sdretrieval.integrations.spark.storage import Entry
 from sdretrieval.integrations.spark.totals import Along, Moments, Totals, past_increments, past_statistics, summed
@@ -273,6 +277,24 @@ def test_rankings_are_handed_on_as_they_come_and_not_kept(batch):
     assert len(again) == 0 and dict(seen) == search.rerank(engine, wanted, topics, ranker("rm")).rankings
 
 
+def test_rankings_of_a_few_batches_are_in_memory_however_many_topics_there_are():
+    _, engine, topics = sharded_topics()
+    many = [Topic(f"{topic.qid}-{i}", topic.text) for i in range(20) for topic in topics]
+    gc.collect()
+    before, most = _rankings(), [0]
+
+    def count(qid: str, ranking: Ranking) -> None:
+        most[0] = max(most[0], _rankings() - before)
+
+    search.search(engine, many, ranker("bm25"), hits=5, batch=2, on_ranking=count)
+    # Two batches under way, one that waits, one that is handed on; two for each topic (the engine's own, unused, one).
+    assert 0 < most[0] <= 2 * 4 * 2 + 2 < len(many)
+
+
+def _rankings() -> int:
+    return sum(type(found) is Ranking for found in gc.get_objects())
+
+
 def test_when_a_ranking_cannot_be_written_what_is_under_way_is_cancelled():
     _, engine, topics = sharded_topics()
     cancelled = []
@@ -503,7 +525,61 @@ def test_a_worker_that_does_not_see_the_folder_says_so(tmp_path):
     assert not isinstance(caught.value, IndexProblem) and "mounted at the same place" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("master", "tasks"),
+    [
+        ("local", 1), ("local[3]", 3), ("local[*]", os.cpu_count()), ("local[2,3]", None), ("local[*,2]", None),
+        ("local-cluster[2,1,1024]", None), ("spark://localhost:7077", None), ("yarn", None),
+    ],
+)  # fmt: skip
+def test_how_many_tasks_run_at_a_time(master, tasks):
+    assert at_once(master) == tasks
+
+
+@pytest.mark.parametrize(("n", "cores"), [(15, 4), (31, 8), (40, 16), (3, 8), (5, 1), (16, 6)])
+def test_shards_are_dealt_evenly_to_tasks(n, cores):
+    """PySpark's own dealing would give one of four tasks six of fifteen."""
+    dealt: list[list[tuple]] = []
+
+    class Dealing:
+        master = f"local[{cores}]"
+
+        def parallelize(self, groups, tasks):
+            assert len(groups) == tasks
+            dealt.extend(groups)
+            return self
+
+        def flatMap(self, function):
+            return self
+
+        def map(self, task):
+            return self
+
+    items = [(i,) for i in range(n)]
+    runner = OnSpark(SimpleNamespace(n_shards=n, address="a", fingerprint="f"), Dealing())  # type: ignore[arg-type]
+    runner._tasks(items, requests.best, None, at_once=runner._at_once)
+    sizes = [len(group) for group in dealt]
+    assert [item for group in dealt for item in group] == items
+    assert len(sizes) == min(n, cores) and max(sizes) - min(sizes) <= 1
+
+
 # -- the command line --------------------------------------------------------------------------------------------
+
+
+def test_a_pipe_gets_the_run_when_all_of_it_is_there(tmp_path):
+    """What has gone through it cannot be taken back."""
+    os.mkfifo(tmp_path / "pipe")
+    args = Namespace(output=str(tmp_path / "pipe"), tag=None, topics="topics.tsv")
+    with pytest.raises(KeyboardInterrupt), writing(args, "mine", Report()) as written:
+        written.add("1", Ranking(["a"], [1.0]))  # nobody reads: writing would wait for ever
+        raise KeyboardInterrupt
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit((tmp_path / "pipe").read_text)
+        with writing(args, "mine", Report()) as written:
+            written.add("1", Ranking(["a"], [1.0]))
+            written.add("2", Ranking([], []))
+        assert read.result(300) == "1 Q0 a 1 1.0 mine\n"
+    assert (written.topics, written.documents, written.without) == (2, 1, ["2"])
 
 
 @pytest.mark.parametrize(

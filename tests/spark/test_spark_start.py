@@ -218,6 +218,20 @@ def test_no_one_waits_for_a_start_that_is_not_wanted_any_more(slow):
     assert context.stopped
 
 
+def test_spark_is_stopped_once_and_java_though_it_may_have_gone(monkeypatch, java):
+    launch, calls = session._Launch("local", {}, str(java), True), []
+
+    def stop(context) -> None:
+        calls.append("stop")
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(session, "_stop", stop)
+    monkeypatch.setattr(session, "_end_java", lambda context: calls.append("java"))
+    for _ in range(2):
+        launch.stop(FakeContext())
+    assert calls == ["stop", "java"]
+
+
 def test_a_context_that_runs_already_is_left_running(slow):
     _, context, pyspark = slow
     pyspark.SparkContext._active_spark_context = context
@@ -323,6 +337,9 @@ while len(list(listed.iterdir())) != 4:  # input, two outputs, and where it list
     time.sleep(0.01)
 assert os.getpgid(early.pid) == early.pid != os.getpgid(0)
 print(os.readlink(listed / "1"), os.readlink(listed / "2"))
+while any(int(line.split()[1], 16) for line in open(f"/proc/{early.pid}/status") if line.startswith("SigBlk")):
+    assert time.monotonic() < end
+    time.sleep(0.01)
 if sys.argv[1] == "dismiss":
     early.dismiss()
     print(os.waitpid(early.pid, 0)[1])
@@ -358,6 +375,47 @@ def test_where_a_fork_would_cut_something_in_half_there_is_none(monkeypatch):
         assert not daemon.Early.is_possible()
     monkeypatch.setitem(sys.modules, "jnius", SimpleNamespace())
     assert not daemon.Early.is_possible()
+
+
+LOUD = """
+import os, sys
+from sdretrieval.integrations.spark import daemon
+
+read, write = os.pipe()
+if os.fork() == 0:
+    os.setpgid = lambda *given: None
+    alive, _ = os.pipe()
+    daemon._leave_the_driver(alive, keep=write)
+    os.dup2(write, 1)
+    os.dup2(write, 2)
+    print("out")
+    print("err", file=sys.stderr)
+    os._exit(0)
+os.close(write)
+print(os.fdopen(read).read().split())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux alone")
+def test_what_a_forked_worker_says_is_heard_though_it_ends_at_once():
+    done = subprocess.run([sys.executable, "-c", LOUD], capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "['out', 'err']\n", "")
+
+
+def test_what_is_wrong_with_what_workers_import_is_left_to_them(tmp_path, monkeypatch, java):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(session, "jvm_of_pyspark", lambda: None)
+    monkeypatch.setattr(session, "Gateway", lambda *given: None)
+    monkeypatch.setattr(daemon.Early, "is_possible", staticmethod(lambda: True))
+
+    def broken() -> None:
+        raise ModuleNotFoundError("No module named 'py4j'")
+
+    monkeypatch.setattr(daemon, "_import", broken)
+    launch = session._Launch("local", {}, str(java), True)
+    launch.begin()
+    assert not list(tmp_path.glob("sdretrieval-*"))
+    assert not daemon._handed_over(launch.child[daemon.VARIABLE])
 
 
 def test_after_a_fork_that_failed_nobody_is_waited_for(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import threading
@@ -143,9 +144,14 @@ def test_a_full_disk():
     assert caught.value.remedy == "Make room."
 
 
-def test_errors_of_other_files_are_not_blamed_on_this_one(tmp_path):
+def test_errors_of_what_is_done_meanwhile_are_not_blamed_on_this_file(tmp_path):
     with pytest.raises(FileNotFoundError), atomic_writer(tmp_path / "x.txt"):
         (tmp_path / "elsewhere" / "input.txt").read_text()
+    for number in (errno.ENOSPC, errno.EMFILE, errno.ECONNREFUSED):
+        with pytest.raises(OSError, match="of another") as caught, atomic_writer(tmp_path / "x.txt") as out:
+            out.write("begun")
+            raise OSError(number, "of another")
+        assert caught.value.filename is None
     assert list(tmp_path.iterdir()) == []
 
 

@@ -22,7 +22,21 @@
 Only ``runners``, ``session``, ``gateway``, ``daemon`` and ``building`` know Spark, and import it when used.
 """
 
+import os
+import re
+
 BATCH = 250  # topics that share the passes over the shards
+
+
+def at_once(master: str) -> int | None:
+    """How many tasks run at a time, where that is in one process of this machine and each is tried once; else None.
+
+    Tasks that may be tried again (on clusters, on `local[cores,attempts]`) are to be small, and each for itself.
+    """
+    cores = re.fullmatch(r"local(?:\[(\d+|\*)\])?", master)
+    if cores is None:
+        return None
+    return (os.cpu_count() or 1) if cores[1] == "*" else int(cores[1] or 1)
 
 
 def is_one_machine(master: str) -> bool:

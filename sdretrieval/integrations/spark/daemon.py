@@ -15,6 +15,7 @@ import signal
 import socket
 import stat
 import sys
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -24,13 +25,14 @@ VARIABLE = "SDRETRIEVAL_SPARK_DAEMON"  # where the early one listens: a socket i
 # Threads of numerical libraries, where the user says how many.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 PATIENCE = 30.0  # seconds, of either with the other
+_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _LENGTH = 8  # bytes that tell how long the message is
 
 
 def main() -> None:
+    _without_archives()
     if _handed_over(os.environ.get(VARIABLE)):
         os._exit(0)  # its files are the other's
-    _without_archives()
     _import()
     _ready()
     _serve()
@@ -48,10 +50,10 @@ class Early:
     def __init__(self) -> None:
         import tempfile
 
+        self._listener, self._alive = socket.socket(socket.AF_UNIX), -1
         self._folder = Path(tempfile.mkdtemp(prefix="sdretrieval-"))  # nobody else may look into it
         self.address = str(self._folder / "daemon")
         self.pid: int | None = None
-        self._listener, self._alive = socket.socket(socket.AF_UNIX), -1
         try:
             self._listener.bind(self.address)
             self._listener.listen(1)
@@ -69,20 +71,29 @@ class Early:
         return sys.platform == "linux" and len(sys._current_frames()) == 1 and not has_java
 
     def fork(self) -> None:
+        """Raises whatever is wrong with what workers import."""
         try:
             _import()
             read, self._alive = os.pipe()  # at its end the child knows that this process has ended
-            self.pid = os.fork()
+            # A signal in the child, before it is one that never returns, would have it go on as a second driver.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", DeprecationWarning)  # of threads, see is_possible
+                    self.pid = os.fork()
+                if self.pid == 0:
+                    _never_returning(lambda: self._child(read, before))
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            os.close(read)
+            self._listener.close()
         except BaseException:  # then nobody may be left waiting for an answer
             self.dismiss()
             raise
-        if self.pid == 0:
-            _never_returning(lambda: self._child(read))
-        os.close(read)
-        self._listener.close()
 
-    def _child(self, alive: int) -> None:
+    def _child(self, alive: int, signals: set[signal.Signals | int]) -> None:
         _leave_the_driver(alive, keep=self._listener.fileno())
+        signal.pthread_sigmask(signal.SIG_SETMASK, signals)
         _wait(self._listener, self._folder)
 
     def dismiss(self) -> None:
@@ -113,7 +124,7 @@ def _leave_the_driver(alive: int, keep: int) -> None:
     """Be a process of one's own: no signals of the driver's, no files, above all not the input of Spark's JVM, and
     no threads in numerical libraries, for a task is one core's work."""
     os.setpgid(0, 0)
-    for caught in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for caught in _SIGNALS:
         signal.signal(caught, signal.SIG_DFL)
     nothing = os.open(os.devnull, os.O_WRONLY)
     for number, file in enumerate((alive, nothing, nothing)):
@@ -122,12 +133,16 @@ def _leave_the_driver(alive: int, keep: int) -> None:
         if opened > 2 and opened != keep:
             with suppress(OSError):  # the one that listed them
                 os.close(opened)
-    sys.stdin, sys.stdout, sys.stderr = (os.fdopen(n, mode, closefd=False) for n, mode in enumerate("rww"))
-    if not any(name in os.environ for name in THREADS):
+    # By lines, for workers end without a last flush.
+    sys.stdin, sys.stdout, sys.stderr = (
+        os.fdopen(n, mode, 1, errors="backslashreplace", closefd=False) for n, mode in enumerate("rww")
+    )
+    if not any(name in os.environ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")):
         from threadpoolctl import threadpool_limits
 
-        threadpool_limits(1)  # of those that are loaded
-        os.environ.update(dict.fromkeys(THREADS, "1"))  # and those that will be
+        threadpool_limits(1)  # of libraries that are loaded
+    for name in THREADS:
+        os.environ.setdefault(name, "1")  # and of those that will be
 
 
 def _wait(listener: socket.socket, folder: Path) -> None:
@@ -164,7 +179,6 @@ def _handed_over(address: str | None) -> bool:
     """Whether an early daemon serves Spark in this one's place. It has done so when this returns."""
     if not address or not _is_own(Path(address).parent):
         return False
-    _without_archives()
     told = json.dumps({"environment": dict(os.environ), "path": sys.path}).encode()
     try:
         with socket.socket(socket.AF_UNIX) as connection:

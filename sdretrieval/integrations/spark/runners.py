@@ -1,4 +1,4 @@
-"""Where requests are answered: in this process, one shard after the other, or on Spark, a task for each shard."""
+"""Where requests are answered: in this process, one shard after the other, or in tasks on Spark."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from functools import cached_property
 from typing import Any
 
 from sdretrieval.errors import IndexProblem, InputError, ParameterError, SdretrievalError
-from sdretrieval.integrations.spark import is_one_machine
+from sdretrieval.integrations.spark import at_once
 from sdretrieval.integrations.spark.shards import OPENED, Collection, OnDisk, Remote, Shard
 from sdretrieval.integrations.spark.storage import StorageProblem
 
 CARRIED = 1 << 19  # bytes; a broadcast is worth it for more
+_NO_NAMES = "spark.rdd.scope.noOverride"
 
 
 class Here:
@@ -104,9 +105,7 @@ class OnSpark:
 
     def __init__(self, collection: OnDisk, context: Any) -> None:
         self.collection, self.context = collection, context
-        # Tasks that may be tried again (on clusters, on local[cores,attempts]) are to be small, and each for itself.
-        is_tried_once = is_one_machine(context.master) and "," not in context.master
-        self._most_tasks = context.defaultParallelism if is_tried_once else collection.n_shards
+        self._at_once = at_once(context.master)
         self._openers: dict[bool, _Value] = {}
         self._tag, self._is_cancelled = f"sdretrieval-{uuid.uuid4().hex}", False
 
@@ -116,11 +115,8 @@ class OnSpark:
             return []
         if self._is_cancelled:
             raise SdretrievalError("cancelled")
-        with self._sent(shared) as sent, told_plainly():
-            self.context.addJobTag(self._tag)  # of this thread's jobs
-            # Names of operations for Spark's web page, which it would write as JSON: a tenth of a second to begin with.
-            self.context.setLocalProperty("spark.rdd.scope.noOverride", "true")
-            answers = self._tasks(items, request, sent, most=self._most_tasks).collect()
+        with self._sent(shared) as sent, told_plainly(), self._properties():
+            answers = self._tasks(items, request, sent, at_once=self._at_once).collect()
         return [(number, _unwrapped(answer)) for number, answer in answers]
 
     def cancel(self) -> None:
@@ -144,6 +140,19 @@ class OnSpark:
                 yield number, _unwrapped(answer)
 
     @contextlib.contextmanager
+    def _properties(self) -> Iterator[None]:
+        """Of the jobs of this thread."""
+        self.context.addJobTag(self._tag)
+        # Names of operations for Spark's web page, which it would write as JSON: a tenth of a second to begin with.
+        self.context.setLocalProperty(_NO_NAMES, "true")
+        try:
+            yield
+        finally:
+            with contextlib.suppress(Exception):  # Java has gone
+                self.context.setLocalProperty(_NO_NAMES, None)
+                self.context.removeJobTag(self._tag)
+
+    @contextlib.contextmanager
     def _sent(self, shared: Any) -> Iterator[Any]:
         """What has a ``value`` in every task."""
         carried = _Carried(shared)
@@ -157,11 +166,13 @@ class OnSpark:
             sent.unpersist(blocking=False)
 
     def _tasks(
-        self, items: list[tuple], request: Callable, sent: Any, *, with_totals: bool = True, most: int | None = None
+        self, items: list[tuple], request: Callable, sent: Any, *, with_totals: bool = True, at_once: int | None = None
     ) -> Any:
         place, fingerprint = self.collection.address, self.collection.fingerprint
         task = _Task(place, fingerprint, request, sent, with_totals, self._opener(with_totals))
-        return self.context.parallelize(items, min(len(items), most or len(items))).map(task)
+        n, groups = len(items), min(len(items), at_once or len(items))
+        dealt = [items[k * n // groups : (k + 1) * n // groups] for k in range(groups)]
+        return self.context.parallelize(dealt, groups).flatMap(_same).map(task)
 
     def _opener(self, with_totals: bool) -> _Value | None:
         """What lies at an address travels, with its manifest and the means to fetch it, once to each machine."""
@@ -197,7 +208,8 @@ class _Carried:
 
     @cached_property
     def value(self) -> Any:
-        return pickle.loads(self.pickled)
+        pickled, self.pickled = self.pickled, b""  # not both in memory: it may be a background, of many megabytes
+        return pickle.loads(pickled)
 
 
 class _Broadcast:
@@ -229,6 +241,10 @@ class _Adding:
         if isinstance(a, Failure) or isinstance(b, Failure):
             return a if isinstance(a, Failure) else b
         return self.add(a, b)
+
+
+def _same(group: list[tuple]) -> list[tuple]:
+    return group
 
 
 def _second(pair: tuple[int, Any]) -> Any:

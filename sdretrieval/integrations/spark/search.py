@@ -178,7 +178,7 @@ class _Work:
         self.engine, self.options, self.plans, self.with_expansions = engine, dict(options), plans, with_expansions
         self.ranker = ranker if plans is None else replaying(ranker, plans)
         self.size = engine.batch_size(ranker, batch, options["hits"])
-        self.folder, self.is_rehearsed = parts, False
+        self.folder, self.is_rehearsed, self.is_ranked = parts, False, False
 
     def answers(
         self, topics: Sequence[Topic], on_last: Callable[[], Any] | None = None
@@ -196,8 +196,10 @@ class _Work:
                         yield from waiting.popleft().result()
                 while waiting:
                     answers = waiting.popleft().result()
-                    if not waiting and on_last is not None:
-                        on_last()
+                    if not waiting:
+                        self.is_ranked = True
+                        if on_last is not None:
+                            on_last()
                     yield from answers
             except BaseException:  # Ctrl-C above all: a batch may take minutes
                 for future in waiting:
@@ -249,7 +251,7 @@ class _Work:
         with bar(total=n_topics, label="ranking", unit="topic") as shown:
 
             def look() -> None:
-                if context is not None:
+                if context is not None and not self.is_ranked:
                     shown.set_postfix_str(tasks(context), refresh=False)
 
             with alive(shown, look):

@@ -7,6 +7,7 @@ be of different versions. JAVA_HOME is therefore set for the launch of Spark alo
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import shlex
 import socket
@@ -111,6 +112,8 @@ class Starting:
         self._stopping: threading.Thread | None = None
         self._launch: _Launch | None = None
         self._unwanted = False
+        if is_program:
+            logging.getLogger().addFilter(_is_no_interrupt)
         if self._context is None:
             self._launch = launch = _Launch(master, dict(settings or {}), java_for_spark()[0], is_program)
             try:
@@ -158,6 +161,11 @@ class Starting:
         finally:
             if self._launch is not None:
                 self._launch.end()
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    """Py4J logs the traceback of an interrupt, which the command tells of itself."""
+    return not record.getMessage().startswith("KeyboardInterrupt while sending command")
 
 
 def _stop(context: Any) -> None:
@@ -237,6 +245,7 @@ class _Launch:
         self.child.update({variable: value for variable, value in quiet.items() if variable not in os.environ})
         self.gateway: Gateway | None = None
         self.daemon: Early | None = None
+        self._stopping, self._is_stopped = threading.Lock(), False
         self._ended = False
         under_spark_submit = "PYSPARK_GATEWAY_PORT" in os.environ
         self._is_here, self._spark = (settings.get("spark.master", master) or "local").startswith("local"), spark
@@ -257,7 +266,7 @@ class _Launch:
         with suppress(OSError):
             if is_usual(self.settings):
                 self.gateway = Gateway(self._command, {**self.shared, **self.child, "SPARK_HOME": str(self._spark)})
-        with suppress(OSError):
+        with suppress(Exception):
             if self.daemon is not None:
                 self.daemon.fork()  # only now, for it imports before
 
@@ -270,9 +279,15 @@ class _Launch:
             self.gateway.abandon()
 
     def stop(self, context: Any) -> None:
-        _stop(context)
-        if self.is_program:
-            _end_java(context)
+        """Once, whoever comes first."""
+        with self._stopping:
+            if self._is_stopped:
+                return
+            self._is_stopped = True
+            with suppress(Exception):  # Java has gone, which whoever used it has said
+                _stop(context)
+            if self.is_program:
+                _end_java(context)
 
     def context(self, pyspark: Any, name: str) -> Any:
         missing = {variable: value for variable, value in self.shared.items() if variable not in os.environ}
