@@ -60,6 +60,7 @@ def sharded(corpus: Corpus, n: int) -> Path:
 
 
 def seconds(command: list[str]) -> float:
+    """Until nobody holds the command's output: not its own process, nor a JVM that it has started."""
     began = time.perf_counter()
     subprocess.run(command, check=True, capture_output=True)
     return time.perf_counter() - began
