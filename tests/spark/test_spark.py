@@ -352,13 +352,13 @@ def test_search_writes_the_run_of_one_index(built, corpus, tmp_path, flags):
 
 
 PROGRAM = """
-import sys, time
+import os, sys, time
 from pathlib import Path
 from sdretrieval.cli.main import main
 from sdretrieval.integrations.spark import requests
 from sdretrieval.integrations.spark.runners import OnSpark
 
-kind, begun = sys.argv.pop(1), Path(sys.argv[-1] + ".begun")
+kind, begun = sys.argv.pop(1), Path(os.environ.get("BEGUN", ""))
 
 def ask(self, *given):
     begun.touch()
@@ -406,16 +406,19 @@ def test_a_program_of_its_own_writes_the_same_says_no_more_and_leaves_nothing(bu
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 @pytest.mark.parametrize("kind", ["ranking", "summing"])
-def test_a_program_that_is_terminated_cleans_up(built, corpus, tmp_path, tmp_path_factory, number, code, kind):
+def test_a_program_that_is_terminated_cleans_up(
+    built, corpus, tmp_path, tmp_path_factory, monkeypatch, number, code, kind
+):
     """A batch system's limit comes as SIGTERM: while the run is being written, or while Spark is waited for."""
-    collection = tmp_path_factory.mktemp("without sums") / "news"
+    folder = tmp_path_factory.mktemp("without sums")
+    collection, begun = folder / "news", folder / "begun"
+    monkeypatch.setenv("BEGUN", str(begun))
     shutil.copytree(built, collection, ignore=shutil.ignore_patterns("statistics" if kind == "summing" else ""))
     process = as_a_program(kind, collection, corpus, tmp_path / "run.txt")
     end = time.monotonic() + 300
-    while not (tmp_path / "run.txt.begun").exists():
+    while not begun.exists():
         assert process.poll() is None and time.monotonic() < end, process.communicate()
         time.sleep(0.05)
-    (tmp_path / "run.txt.begun").unlink()
     assert len(list(tmp_path.glob(".run.txt.*.tmp"))) == (kind == "ranking")
     children = {int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()}
     process.send_signal(number)
