@@ -147,16 +147,14 @@ def writing(args: argparse.Namespace, tag: str, report: Report) -> Iterator[Writ
     A pipe or device, where nothing can be taken back, gets it when all are there.
     """
     from sdretrieval.files import is_special
-    from sdretrieval.trec import run_writer
+    from sdretrieval.trec import run_writer, write_run
 
     if is_special(args.output):
         kept: dict[str, Ranking] = {}
         written = Written(kept.__setitem__)
         yield written
         _check_found(args, written.topics, written.documents, report)
-        with run_writer(args.output, args.tag or tag) as write:
-            for qid, ranking in kept.items():
-                write(qid, ranking)
+        write_run(args.output, kept, args.tag or tag)
         return
     with run_writer(args.output, args.tag or tag) as write:
         written = Written(write)

@@ -128,7 +128,7 @@ class ShardedEngine:
             _prepared(query, statistics, before, places, session.model)
             for query, statistics, before in session.views(queries)
         ]
-        with self._first:
+        with self._first:  # one batch a step ahead: its models are estimated while workers make the next one's
             self._first_pass(session.model, topics)
         rows = _FetchedRows(self.runner, topics)
         session.times.update(places.times, rows.times)
