@@ -1,7 +1,13 @@
-# make demo    set up, then index, rank and evaluate the demo collection
-# make test    set up, then lint and run the whole test suite
-# make bench   ratios against peers, measured in one run each
-# make results regenerate docs/RESULTS.md from the collections in ../shared/data
+# make demo     set up, then index, rank and evaluate the demo collection
+# make test     set up, then lint and run the whole test suite
+# make lint     ruff (rules and format), mypy, and the rooms of the package with import-linter
+# make docs     build the site into build/site; it needs no network to read
+# make bench    ratios against peers, measured in one run each
+# make results  regenerate docs/RESULTS.md from the collections in ../shared/data
+# make java     recompile the shipped Java class; needs a JDK, which users do not
+# make venv     set up what runs need; make dev: and what tests and lint need
+# make clean    remove the environment, the tools' caches and build/
+# PYTHON=python3.12 takes another interpreter, VENV=folder another place for the environment.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -14,9 +20,9 @@ export XDG_CACHE_HOME := $(abspath $(VENV))/cache
 export IR_DATASETS_HOME := $(abspath $(VENV))/cache/ir_datasets
 export PYSERINI_CACHE := $(abspath $(VENV))/cache/pyserini
 
-.PHONY: help venv dev demo test lint bench results java clean
+.PHONY: help venv dev demo test lint docs bench results java clean
 help:
-	@sed -n 's/^# //p' Makefile | head -4
+	@sed -n '1,/^[^#]/s/^# //p' Makefile
 
 venv: $(VENV)/.runtime
 dev: $(VENV)/.dev
@@ -39,15 +45,25 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
 	$(BIN)/python -m pip install -q --no-deps -r requirements/dev.txt
 	touch $@
 
+$(VENV)/.docs: requirements/docs.txt $(VENV)/.dev
+	$(BIN)/python -m pip install -q --no-deps -r requirements/docs.txt
+	touch $@
+
 demo: venv
 	$(BIN)/sdretrieval demo --folder runs/demo --index indexes/demo
 
 lint: dev
 	$(BIN)/ruff check sdretrieval tests benchmarks
+	$(BIN)/ruff format --check -q sdretrieval tests benchmarks
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache --no-logo
+	$(BIN)/lint-imports --no-cache --no-logo --config tests/house/cycles.toml
 
 test: dev lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict --site-dir build/site
 
 bench: dev
 	$(BIN)/python -m benchmarks
@@ -55,9 +71,8 @@ bench: dev
 results: dev
 	$(BIN)/python -m benchmarks.results
 
-# Rebuilds the shipped Java class; needs a JDK, which users do not.
 java: venv
-	$(BIN)/python -m sdretrieval.lucene.java.build
+	$(BIN)/python -m sdretrieval.index.lucene.java.build
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build *.egg-info

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sdretrieval.lucene.jvm import java_class
-from sdretrieval.records import Ranking, Run, Topic
+from sdretrieval.collection.records import Ranking, Run, Topic
+from sdretrieval.core.jvm import java_class
 
 # name in tables -> calls on the searcher; all with Anserini's defaults
 SYSTEMS = {

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.collections import Collection
 from benchmarks.results_classification import SEED, ThesisTfIdf, load, random_split, without_stop_words
-from sdretrieval.classify import (
+from sdretrieval.learn.classify import (
     DCMClassifier,
     DirichletClassifier,
     MultinomialClassifier,
@@ -33,18 +33,20 @@ MODELS: dict[str, tuple[Any, int]] = {
     "scikit-learn's MultinomialNB": (MultinomialNB(alpha=1e-3, fit_prior=False), 9),
     "multinomial, Laplace": (MultinomialClassifier(additive=1e-3), 9),
     "multinomial, Jelinek-Mercer": (
-        MultinomialClassifier(method="jelinek-mercer", smoothing=0.01, background_additive=1e-3), 9,
+        MultinomialClassifier(method="jelinek-mercer", smoothing=0.01, background_additive=1e-3),
+        9,
     ),
     "SD": (SmoothedDirichletClassifier(smoothing=1e-4, background_additive=0.1), 9),
     "SD-CE": (SmoothedDirichletClassifier(smoothing=1e-4, background_additive=1e-3, cross_entropy=True), 9),
     "DCM, Minka's iteration": (DCMClassifier(scale=900, additive=1e-4, method="fixed-point"), 3),
     "DCM, Newton on tail counts": (DCMClassifier(scale=900, additive=1e-4), 3),
     "Dirichlet, Minka's iteration": (
-        DirichletClassifier(scale=400, smoothing=0.1, background_additive=0.01, method="fixed-point"), 3,
+        DirichletClassifier(scale=400, smoothing=0.1, background_additive=0.01, method="fixed-point"),
+        3,
     ),
     "Dirichlet, Newton": (DirichletClassifier(scale=400, smoothing=0.1, background_additive=0.01), 3),
     "linear SVM (tf-idf given)": (LinearSVC(C=1.0), 1),
-}  # fmt: skip
+}
 
 
 def best(call: Callable[[], Any], times: int) -> float:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from sdretrieval.corpus import Reader
-from sdretrieval.lucene.indexing import build_index
+from sdretrieval.collection.corpus import Reader
+from sdretrieval.collection.records import Qrels, Run, Topic
+from sdretrieval.collection.trec import read_qrels, read_run, read_topics
+from sdretrieval.index.lucene.indexing import build_index
+from sdretrieval.index.snapshot import Snapshot, open_snapshot
 from sdretrieval.ranking.query import Query
-from sdretrieval.records import Qrels, Run, Topic
-from sdretrieval.snapshot import Snapshot, open_snapshot
-from sdretrieval.trec import read_qrels, read_run, read_topics
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "data"
@@ -43,7 +43,7 @@ class Collection:
 
     @property
     def _dated(self) -> bool:
-        return self.name not in ("cranfield", "npl", "20news-bydate")
+        return self.name not in ("cranfield", "npl", "dl19", "20news-bydate")
 
     @cached_property
     def snapshot(self) -> Snapshot:

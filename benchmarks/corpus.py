@@ -36,8 +36,8 @@ class Corpus:
 
     def index(self) -> Path:
         """Built by `sdretrieval index`, once."""
-        from sdretrieval.corpus import Reader
-        from sdretrieval.lucene.indexing import build_index
+        from sdretrieval.collection.corpus import Reader
+        from sdretrieval.index.lucene.indexing import build_index
 
         path = self.folder / "index"
         if not path.is_dir():

@@ -16,10 +16,10 @@ from collections.abc import Callable
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from sdretrieval.temporal.bandwidth import candidate_bandwidths, choose_by_likelihood
-from sdretrieval.temporal.held_out import FoldedTimeline
-from sdretrieval.temporal.kernels import Kernel
-from sdretrieval.temporal.local_likelihood import BLOCK, LocalLikelihood
+from sdretrieval.estimate.time.bandwidth import candidate_bandwidths, choose_by_likelihood
+from sdretrieval.estimate.time.held_out import FoldedTimeline
+from sdretrieval.estimate.time.kernels import Kernel
+from sdretrieval.estimate.time.local_likelihood import BLOCK, LocalLikelihood
 
 DOCUMENTS, WORDS, DAYS, TOKENS = 20_000, 30_000, 365, 120
 BANDWIDTH = 25.0  # days, what the paper found on a year of news

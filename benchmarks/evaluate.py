@@ -16,8 +16,8 @@ from collections.abc import Callable
 import numpy as np
 import pytrec_eval
 
+from sdretrieval.collection.records import Ranking, Run
 from sdretrieval.evaluate import Evaluator
-from sdretrieval.records import Ranking, Run
 
 RUNS, TOPICS, HITS, JUDGED, REPEATS = 20, 50, 1000, 300, 9
 MEASURES = {"AP": "map", "P@5": "P_5", "nDCG@10": "ndcg_cut_10"}

@@ -50,7 +50,7 @@ def peak_gb() -> float:
 
 def one_step(representer: str) -> None:
     """In a process of its own, so that its memory is its own."""
-    from sdretrieval.classify.evolving import SSLE
+    from sdretrieval.learn.evolving import SSLE
 
     model = SSLE(gamma_A=GAMMA_A, gamma_I=GAMMA_I, representer=representer)
     for seed in (0, 1):
@@ -85,14 +85,17 @@ def peer() -> tuple[float, float]:
 
 def against_18() -> tuple[float, float, float]:
     """Seconds of the dense (18) and of ours on the same second frame, graph excluded; and how far apart they are."""
-    from sdretrieval.classify.evolving.graph import laplacian, neighbour_graph
-    from sdretrieval.classify.evolving.solver import LinearKernel, project, solve
+    from sdretrieval.learn.evolving.graph import laplacian, neighbour_graph
+    from sdretrieval.learn.evolving.solver import LinearGram, project, solve
 
     (X0, _, shown0), (X, _, shown) = frame(DENSE, 0), frame(DENSE, 1)
     first = solve(
-        LinearKernel(X0), laplacian(neighbour_graph(X0)) * (GAMMA_I / DENSE**2), shown0 >= 0, signs(shown0),
+        LinearGram(X0),
+        laplacian(neighbour_graph(X0)) * (GAMMA_I / DENSE**2),
+        shown0 >= 0,
+        signs(shown0),
         gamma_A=GAMMA_A,
-    )  # fmt: skip
+    )
     L = laplacian(neighbour_graph(X)) * (GAMMA_I / DENSE**2)
     began = time.perf_counter()
     K = (X @ X.T).toarray()
@@ -101,10 +104,10 @@ def against_18() -> tuple[float, float, float]:
     alpha = np.linalg.solve(K @ (C[:, None] * K + L @ K) + GAMMA_A * K, right)
     dense_time = time.perf_counter() - began
     began = time.perf_counter()
-    kernel = LinearKernel(X)
+    gram = LinearGram(X)
     prior = np.asarray(X @ (X0.T @ first.beta))
-    answer = solve(kernel, L, shown >= 0, signs(shown), prior, gamma_A=GAMMA_A, solver="cg")
-    ours = answer.beta + project(kernel, prior)
+    answer = solve(gram, L, shown >= 0, signs(shown), prior, gamma_A=GAMMA_A, solver="cg")
+    ours = answer.beta + project(gram, prior)
     our_time = time.perf_counter() - began
     new, _ = documents(500, 2)
     apart = float(np.abs(new @ (X.T @ (ours - alpha))).max())

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import minimize
 
-from sdretrieval.temporal.penalised import choose_strength, penalties, solve
+from sdretrieval.estimate.time.penalised import choose_strength, penalties, solve
 
 WORDS, SMALL, TOKENS = 35_000, 60, 200_000
 
@@ -46,9 +46,14 @@ def general_solver(c: np.ndarray, q: np.ndarray, lam: np.ndarray) -> np.ndarray:
     }
     gradient = np.concatenate([lam - c, lam + c]) / c.sum()
     result = minimize(
-        lambda x: float(gradient @ x), np.full(2 * k, 0.05), jac=lambda x: gradient, bounds=[(0, 30)] * (2 * k),
-        constraints=[constraint], method="SLSQP", options={"maxiter": 500, "ftol": 1e-12},
-    )  # fmt: skip
+        lambda x: float(gradient @ x),
+        np.full(2 * k, 0.05),
+        jac=lambda x: gradient,
+        bounds=[(0, 30)] * (2 * k),
+        constraints=[constraint],
+        method="SLSQP",
+        options={"maxiter": 500, "ftol": 1e-12},
+    )
     found = theta(result.x)
     return found / found.sum()
 

@@ -36,11 +36,11 @@ CASES = [
 
 LOADED = """
 import json, resource, sys, time
-from sdretrieval.ranking.base import make_ranker
+from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.engine import Engine
 from sdretrieval.ranking.query import Query
-from sdretrieval.snapshot import open_snapshot
-from sdretrieval.trec import read_topics
+from sdretrieval.index.snapshot import open_snapshot
+from sdretrieval.collection.trec import read_topics
 index, topics, hits, threads, rounds, cases = json.loads(sys.argv[1])
 def resident():
     return {line.split(":")[0]: int(line.split()[1]) // 1024 for line in open("/proc/self/status")
@@ -62,22 +62,57 @@ for model, settings, prune in cases:
 
 
 def anserini_command(index: Path, topics: Path, output: Path) -> list[str]:
-    from sdretrieval.lucene.jvm import anserini_jar, find_java
+    from sdretrieval.core.jvm import anserini_jar, find_java
 
     return [
-        str(find_java().home / "bin" / "java"), "-cp", str(anserini_jar()), "io.anserini.search.SearchCollection",
-        "-index", str(index), "-topics", str(topics), "-topicReader", "TsvString", "-output", str(output), "-bm25",
-        "-rm3", "-rerankCutoff", "100", "-rm3.fbDocs", "100", "-rm3.fbTerms", "100", "-hits", str(HITS),
-        "-threads", str(THREADS),
-    ]  # fmt: skip
+        str(find_java().home / "bin" / "java"),
+        "-cp",
+        str(anserini_jar()),
+        "io.anserini.search.SearchCollection",
+        "-index",
+        str(index),
+        "-topics",
+        str(topics),
+        "-topicReader",
+        "TsvString",
+        "-output",
+        str(output),
+        "-bm25",
+        "-rm3",
+        "-rerankCutoff",
+        "100",
+        "-rm3.fbDocs",
+        "100",
+        "-rm3.fbTerms",
+        "100",
+        "-hits",
+        str(HITS),
+        "-threads",
+        str(THREADS),
+    ]
 
 
 def our_command(index: Path, topics: Path, output: Path, model: str, settings: dict) -> list[str]:
     sets = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     return [
-        sys.executable, "-m", "sdretrieval.cli.main", "search", "--index", str(index), "--topics", str(topics),
-        "--model", model, *sets, "--output", str(output), "--hits", str(HITS), "--threads", str(THREADS),
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "sdretrieval.cli.main",
+        "search",
+        "--index",
+        str(index),
+        "--topics",
+        str(topics),
+        "--model",
+        model,
+        *sets,
+        "--output",
+        str(output),
+        "--hits",
+        str(HITS),
+        "--threads",
+        str(THREADS),
+    ]
 
 
 def seconds(command: list[str]) -> float:
@@ -125,8 +160,9 @@ def growth() -> None:
         after = found[-1]["after"]
         print(
             f"{n_docs:9,} {found[0]['postings']:11,} {times[0]:15.2f} {times[1]:11.2f} {times[2]:10.2f}"
-            f"   {after['RssAnon']:6d} {after['RssFile']:6d}", flush=True,
-        )  # fmt: skip
+            f"   {after['RssAnon']:6d} {after['RssFile']:6d}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """``make results``: regenerate docs/RESULTS.md from the collections in ../shared/data. An hour and a half; resumable.
 
-    python -m benchmarks.results             # everything
-    python -m benchmarks.results Ranking     # one section, and the page anew
-    python -m benchmarks.results --assemble  # the page from what was kept of earlier runs
+python -m benchmarks.results             # everything
+python -m benchmarks.results Ranking     # one section, and the page anew
+python -m benchmarks.results --assemble  # the page from what was kept of earlier runs
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.collections import ROOT, SHARED
 from sdretrieval import __version__
-from sdretrieval.files import atomic_writer
+from sdretrieval.core.files import atomic_writer
 
 # heading -> module with section() -> markdown
 SECTIONS = {
@@ -57,11 +57,15 @@ def _kept(heading: str) -> Path:
 def _introduction() -> str:
     notes = ROOT / "docs" / "RESULTS.notes.md"
     return (
-        "# Results\n\n"
-        f"Written by `make results` (sdretrieval {__version__}, Python {platform.python_version()}): do not edit. "
-        "`python -m benchmarks.results Ranking` redoes one section. What the numbers mean is in "
-        "[RESULTS.notes.md](RESULTS.notes.md).\n"
-    ) if notes.is_file() else "# Results\n\nWritten by `make results`: do not edit.\n"
+        (
+            "# Results\n\n"
+            f"Written by `make results` (sdretrieval {__version__}, Python {platform.python_version()}): do not edit. "
+            "`python -m benchmarks.results Ranking` redoes one section. What the numbers mean is in "
+            "[RESULTS.notes.md](RESULTS.notes.md).\n"
+        )
+        if notes.is_file()
+        else "# Results\n\nWritten by `make results`: do not edit.\n"
+    )
 
 
 if __name__ == "__main__":

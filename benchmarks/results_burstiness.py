@@ -9,28 +9,26 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import matplotlib
 import numpy as np
+from scipy.special import gamma, xlogy
 
 from benchmarks.collections import INDEXES, ROOT, Collection
-from sdretrieval.corpus import Reader
-from sdretrieval.distributions.burstiness import Burstiness, analyse
-from sdretrieval.distributions.burstiness_plots import (
-    LABELS,
-    normaliser_curves,
-    write_normalisers,
-    write_plot,
-)
-from sdretrieval.distributions.normaliser import (
+from sdretrieval.collection.analyzer import AnalyzerSpec
+from sdretrieval.collection.corpus import Reader
+from sdretrieval.core.plotting import GREY, STYLE, empty_figure, write_figure
+from sdretrieval.core.tables import probability
+from sdretrieval.estimate.distributions.burstiness import Burstiness, analyse
+from sdretrieval.estimate.distributions.burstiness_plots import COLOURS, LABELS, write_plot
+from sdretrieval.estimate.distributions.normaliser import (
     estimate_normaliser,
     log_approximate_normaliser,
     log_dirichlet_normaliser,
     log_exact_normaliser,
 )
 from sdretrieval.evaluate.significance import differences, paired_t
-from sdretrieval.evaluate.tables import probability
-from sdretrieval.lucene.analysis import AnalyzerSpec
-from sdretrieval.lucene.indexing import build_index
-from sdretrieval.snapshot import open_snapshot
+from sdretrieval.index.lucene.indexing import build_index
+from sdretrieval.index.snapshot import open_snapshot
 
 COLLECTIONS = ("reuters21578", "rlists")
 WORDS = 200  # of each class
@@ -58,9 +56,49 @@ def section() -> str:
     return "\n\n".join([_normalisers(), *(_counts(name) for name in COLLECTIONS)])
 
 
+def normaliser_curves(smoothing: float, points: int = 99) -> dict[str, np.ndarray]:
+    """Figure 3.4(a): two words, α1 + α2 = 1, an even background."""
+    first = np.linspace(0.0, 1.0, points + 2)[1:-1]
+    alphas = np.column_stack([first, 1.0 - first])
+    even = np.array([0.5, 0.5])
+    return {
+        "alpha": first,
+        "dirichlet": np.exp(log_dirichlet_normaliser(alphas)),
+        "exact": np.exp([log_exact_normaliser(alpha, even, smoothing) for alpha in alphas]),
+        "approximate": np.exp(log_approximate_normaliser(alphas)),
+    }
+
+
+def normaliser_figure():
+    """Figure 3.4: (a) the normalisers of two words, at the thesis's λ and at a large one; (b) Γ and its stand-ins."""
+    figure = empty_figure(9.0, 3.6)
+    left, right = figure.subplots(1, 2)
+    curves = normaliser_curves(0.2)
+    alpha = curves["alpha"]
+    left.plot(alpha, curves["dirichlet"], color=COLOURS["dirichlet"], label="Dirichlet, Z")
+    left.plot(alpha, curves["exact"], color=COLOURS["sd"], label="SD exact, λ = 0.2")
+    left.plot(alpha, normaliser_curves(0.8)["exact"], "--", color=COLOURS["sd"], label="SD exact, λ = 0.8")
+    left.plot(alpha, curves["approximate"], color="black", label="SD approximate, Z_a")
+    left.set_ylim(0, 8)
+    left.set_xlabel("α₁ = 1 - α₂")
+    left.set_title("(a) normalisers of two words", loc="left")
+    left.legend(frameon=False, fontsize=8, loc="upper center")
+    x = np.linspace(0.01, 4, 400)
+    stirling = np.exp(-x) * x ** (x - 0.5) * np.sqrt(2 * np.pi) * (1 + 1 / (12 * x))
+    right.plot(x, gamma(x), color=COLOURS["dirichlet"], label="Γ")
+    right.plot(x, stirling, ":", color=GREY, label="Stirling (3.22)")
+    right.plot(x, np.exp(xlogy(x, x) - x), color="black", label="Γ_a = e^-α α^α (3.23)")
+    right.set_ylim(0, 6)
+    right.set_xlabel("α")
+    right.set_title("(b) Γ and its approximations", loc="left")
+    right.legend(frameon=False, fontsize=8)
+    return figure
+
+
 def _normalisers() -> str:
     """Figure 3.4(a) in numbers, and the exact normaliser in three dimensions."""
-    write_normalisers(DOCS / "burstiness-normalisers.png")
+    with matplotlib.rc_context(STYLE):
+        write_figure(normaliser_figure(), DOCS / "burstiness-normalisers.png", dpi=95)
     lines = [
         "Figure 3.4: normalisers of two words, α₁ + α₂ = 1, θ^GE = (½, ½). Z is the Dirichlet's (3.12), Z_a the "
         "approximation (3.24), Z^SD the exact one (3.14) by quadrature.",
@@ -122,12 +160,7 @@ def _counts(name: str) -> str:
         if found.as_printed:
             write_plot(found, DOCS / f"burstiness-{name}-as-printed.png", name)
         lines += [_row(found, way, distribution, base) for distribution in found.fits]
-    lines += [
-        "",
-        f"![counts](burstiness-{name}.png)",
-        "",
-        f"![counts, as printed](burstiness-{name}-as-printed.png)",
-    ]
+    lines += ["", f"![counts](burstiness-{name}.png)", "", f"![counts, as printed](burstiness-{name}-as-printed.png)"]
     return "\n".join(lines)
 
 

@@ -25,7 +25,9 @@ from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
 from benchmarks.collections import Collection
-from sdretrieval.classify import (
+from sdretrieval.core.progress import progress
+from sdretrieval.evaluate.significance import compare_values
+from sdretrieval.learn.classify import (
     DCMClassifier,
     DirichletClassifier,
     MultinomialClassifier,
@@ -33,10 +35,8 @@ from sdretrieval.classify import (
     SmoothedDirichletClassifier,
     macro_bep,
 )
-from sdretrieval.classify.ranking import indicator
-from sdretrieval.evaluate.significance import compare_values
-from sdretrieval.labelled import LabelledCorpus, read_labelled
-from sdretrieval.progress import progress
+from sdretrieval.learn.classify.against_rest import indicator
+from sdretrieval.learn.labelled import LabelledCorpus, read_labelled
 
 SPLITS, SHARE, SEED = 25, 0.2, 2006
 TOPICS = 10
@@ -153,13 +153,7 @@ MODELS = [
         {"smoothing": 0.5, "background_additive": 0.01},
         "λ, β",
     ),
-    Model(
-        "DCM",
-        DCMClassifier,
-        {"scale": SCALES, "additive": ADDITIVES},
-        {"scale": 900, "additive": 0.01},
-        "S, δ",
-    ),
+    Model("DCM", DCMClassifier, {"scale": SCALES, "additive": ADDITIVES}, {"scale": 900, "additive": 0.01}, "S, δ"),
     Model(
         "Dir",
         DirichletClassifier,
@@ -408,10 +402,15 @@ def reuters(n_splits: int = SPLITS) -> str:
     rows = experiment(task, [model for model in MODELS if model.name != "SD-CE"])
     again = instances_task(task, extra["wanted"], n_splits)
     alone = [
-        Row(row.model, row.chosen, row.validation, row.tried,
-            values=[again.measure(row.model.make(**row.chosen), split) for split in again.splits])
+        Row(
+            row.model,
+            row.chosen,
+            row.validation,
+            row.tried,
+            values=[again.measure(row.model.make(**row.chosen), split) for split in again.splits],
+        )
         for row in progress(rows, total=len(rows), label="single topics", unit=" models")
-    ]  # fmt: skip
+    ]
     lines = [
         "### Reuters-21578, ModApte (Table 4.1)",
         "",
@@ -430,8 +429,9 @@ def reuters(n_splits: int = SPLITS) -> str:
             f"| {number} | {row.model.name} ({row.model.symbols}) | {written(row.chosen)} | "
             f"{100 * (row.fixed or 0):.2f} | {spread(row, rows)} | {beaten(rows, row)} | "
             f"{spread(single, alone)} | {beaten(alone, single)} | "
-            + " | ".join(PUBLISHED_REUTERS[row.model.name]) + " |"
-        )  # fmt: skip
+            + " | ".join(PUBLISHED_REUTERS[row.model.name])
+            + " |"
+        )
     return "\n".join([*lines, "", both_tests(rows), "", "One topic each: " + agreement(alone)])
 
 
@@ -453,7 +453,7 @@ def newsgroups(n_splits: int = SPLITS) -> str:
         lines.append(
             f"| {number} | {row.model.name} ({row.model.symbols}) | {written(row.chosen)} | {spread(row, rows)} | "
             f"{beaten(rows, row)} | " + " | ".join(PUBLISHED_NEWSGROUPS[row.model.name]) + " |"
-        )  # fmt: skip
+        )
     told = (
         "An SVM in Crammer and Singer's form with the thesis's C = 1 divided by the number of training documents, as "
         f"the manual of SVM^multiclass has it, reaches {spread(theirs)}."
@@ -473,11 +473,12 @@ def agreement(rows: Sequence[Row]) -> str:
 
 def both_tests(rows: Sequence[Row]) -> str:
     return (
-        "\"Better than\" numbers the models that are significantly worse (A: all, A-i: all but i), by both the paired "
+        '"Better than" numbers the models that are significantly worse (A: all, A-i: all but i), by both the paired '
         f"t-test and the sign test at 95 %; {agreement(rows)} Hill climbing tried "
-        + ", ".join(f"{row.tried} ({row.model.name})" for row in rows) + " settings on the validation split; "
+        + ", ".join(f"{row.tried} ({row.model.name})" for row in rows)
+        + " settings on the validation split; "
         "seconds in all: " + ", ".join(f"{row.seconds:.0f}" for row in rows) + "."
-    )  # fmt: skip
+    )
 
 
 TABLES = {"reuters": reuters, "newsgroups": newsgroups}

@@ -19,18 +19,18 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from benchmarks.collections import Collection
-from sdretrieval.temporal.bandwidth import (
+from sdretrieval.core.timeline import DAY, format_duration, timeline
+from sdretrieval.estimate.time.bandwidth import (
     candidate_bandwidths,
     choose_by_likelihood,
     frequency_groups,
     lscv,
     plug_in,
 )
-from sdretrieval.temporal.held_out import FoldedTimeline
-from sdretrieval.temporal.kernels import Kernel
-from sdretrieval.temporal.local_likelihood import GroupedLocalLikelihood, LocalLikelihood
-from sdretrieval.temporal.penalised import choose_strength, estimate
-from sdretrieval.temporal.timeline import DAY, format_duration, timeline
+from sdretrieval.estimate.time.held_out import FoldedTimeline
+from sdretrieval.estimate.time.kernels import Kernel
+from sdretrieval.estimate.time.local_likelihood import GroupedLocalLikelihood, LocalLikelihood
+from sdretrieval.estimate.time.penalised import choose_strength, estimate
 
 COLLECTIONS = ("reuters21578", "rlists")
 KERNEL, MOST_WORDS, LEAST_COUNT, ADDITIVE, BACKGROUND = "tricube", 10_000, 5, 0.1, 0.1
@@ -158,33 +158,53 @@ def measure(name: str) -> tuple[Data, dict[str, dict[str, tuple[float, str]]]]:
         h = choice.bandwidth
         put("local, h by likelihood (MLCV)", scenario, score(data, mixture(local(h)), online), format_duration(h))
         squares = lscv(data.train, data.train_times, kernel=kernel, resolution=DAY).bandwidth
-        put("local, h by least squares (LSCV)", scenario, score(data, mixture(local(squares)), online),
-            format_duration(squares))  # fmt: skip
+        put(
+            "local, h by least squares (LSCV)",
+            scenario,
+            score(data, mixture(local(squares)), online),
+            format_duration(squares),
+        )
         plugged = plug_in(data.train, data.train_times, kernel=kernel).bandwidth
-        put("local, h by plug-in (20)", scenario, score(data, mixture(local(plugged)), online),
-            format_duration(plugged))  # fmt: skip
+        put(
+            "local, h by plug-in (20)", scenario, score(data, mixture(local(plugged)), online), format_duration(plugged)
+        )
         schedule = choice.schedule()
         chosen = schedule(folded.line.times)
-        put("local, h_t over time", scenario, score(data, mixture(local(schedule)), online),
-            f"{format_duration(chosen.min())} to {format_duration(chosen.max())}")  # fmt: skip
+        put(
+            "local, h_t over time",
+            scenario,
+            score(data, mixture(local(schedule)), online),
+            f"{format_duration(chosen.min())} to {format_duration(chosen.max())}",
+        )
         by_group = choice.by_group
         model = GroupedLocalLikelihood(
             data.train, data.train_times, by_group.tolist(), group_of, kernel=kernel, resolution=DAY
         )
-        put("local, h by group of words", scenario, score(data, mixture(model), online),
-            ", ".join(format_duration(x) for x in by_group))  # fmt: skip
+        put(
+            "local, h by group of words",
+            scenario,
+            score(data, mixture(model), online),
+            ", ".join(format_duration(x) for x in by_group),
+        )
         strength = by_leave_one_out(data, local(h), online)
-        put("penalised (Sparse.5), λ by leave-one-out", scenario,
+        put(
+            "penalised (Sparse.5), λ by leave-one-out",
+            scenario,
             score(data, shrunk(local(h), strength, "sparse.5"), online),
-            f"{format_duration(h)}, λ = {strength:.3g}")  # fmt: skip
+            f"{format_duration(h)}, λ = {strength:.3g}",
+        )
         every = max(1, len(folded.line.times) // 500)  # days are many; a sample of them decides as well
         for label, method, strengths in (
             ("penalised (Sparse.5), λ by held-out", "sparse.5", np.geomspace(30, 3000, 9)),
             ("linear interpolation, η by held-out", "interpolation", np.geomspace(1e3, 1e7, 9)),
         ):
             strength = by_held_out(data, h, method, strengths, kernel, every)
-            put(label, scenario, score(data, shrunk(local(h), strength, method), online),
-                f"{format_duration(h)}, strength {strength:.3g}")  # fmt: skip
+            put(
+                label,
+                scenario,
+                score(data, shrunk(local(h), strength, method), online),
+                f"{format_duration(h)}, strength {strength:.3g}",
+            )
     return data, table
 
 

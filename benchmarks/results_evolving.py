@@ -23,11 +23,11 @@ import numpy as np
 from scipy.sparse import csr_matrix, diags, vstack
 
 from benchmarks.collections import INDEXES, ROOT, Collection
-from sdretrieval.classify.evolving.frames import choose_labelled
-from sdretrieval.classify.evolving.graph import laplacian, neighbour_graph
-from sdretrieval.classify.evolving.history import auc
-from sdretrieval.classify.evolving.solver import LinearKernel, RandomWalkKernel, joined, project, solve
 from sdretrieval.evaluate.significance import correct, paired_t
+from sdretrieval.learn.evolving.frames import choose_labelled
+from sdretrieval.learn.evolving.graph import laplacian, neighbour_graph
+from sdretrieval.learn.evolving.history import auc
+from sdretrieval.learn.evolving.solver import LinearGram, RandomWalkGram, joined, project, solve
 
 Floats = np.ndarray
 LISTS = ("r-devel", "r-sig-geo", "r-sig-finance", "rcpp-devel", "r-sig-mac")
@@ -89,7 +89,7 @@ def tf_idf(counts: csr_matrix, df: Floats, n: int) -> csr_matrix:
 
 @cache
 def posts(cleaned: bool) -> Posts:
-    from sdretrieval.labelled import read_labelled
+    from sdretrieval.learn.labelled import read_labelled
 
     crossposted: set[str] = set()
     index = Collection("rlists").index
@@ -109,8 +109,8 @@ def posts(cleaned: bool) -> Posts:
 
 def cleaned_index() -> tuple[Path, set[str]]:
     """The index of the posts without giveaways, made once; and the docids of posts that stand in several lists."""
-    from sdretrieval.corpus import Reader
-    from sdretrieval.lucene.indexing import build_index
+    from sdretrieval.collection.corpus import Reader
+    from sdretrieval.index.lucene.indexing import build_index
 
     by_text: dict[str, list[tuple[str, str]]] = {}
     source = Collection("rlists").folder / "docs.jsonl.gz"
@@ -144,8 +144,8 @@ class Frame:
     L: csr_matrix
 
     @cached_property
-    def kernel(self) -> LinearKernel:
-        return LinearKernel(self.X)
+    def gram(self) -> LinearGram:
+        return LinearGram(self.X)
 
     @property
     def n(self) -> int:
@@ -234,10 +234,10 @@ def run(task: Task, labelled: list[np.ndarray], method: str, gamma_A: float, gam
         Y, C = task.targets(frame.y, mask)
         carried = weights if method in (FRAME, ALL) else None
         prior = None if carried is None else np.asarray(frame.X @ carried)
-        answer = solve(frame.kernel, frame.L * (gamma_I / frame.n**2), C, Y, prior, gamma_A=gamma_A, tol=TOL)
+        answer = solve(frame.gram, frame.L * (gamma_I / frame.n**2), C, Y, prior, gamma_A=gamma_A, tol=TOL)
         alpha = answer.beta
         if method == FRAME and prior is not None:
-            alpha = alpha + project(frame.kernel, prior, solver="direct")
+            alpha = alpha + project(frame.gram, prior, solver="direct")
         new = np.asarray(frame.X.T @ alpha)
         if method == ALL and carried is not None:
             new += carried
@@ -253,11 +253,11 @@ def run(task: Task, labelled: list[np.ndarray], method: str, gamma_A: float, gam
 def run_offline(task: Task, labelled: list[np.ndarray], gamma_A: float, gamma_I: float) -> Outcome:
     """All months at once; sees later months too, so it is a bound rather than a rival."""
     sizes = [frame.n for frame in task.frames]
-    kernel = RandomWalkKernel(csr_matrix(vstack([frame.X for frame in task.frames])), sizes)
+    gram = RandomWalkGram(csr_matrix(vstack([frame.X for frame in task.frames])), sizes)
     smooth = joined([frame.L * (gamma_I / frame.n**2) for frame in task.frames])
     parts = [task.targets(frame.y, mask) for frame, mask in zip(task.frames, labelled, strict=True)]
     Y, C = (np.concatenate(part) for part in zip(*parts, strict=True))
-    answer = solve(kernel, smooth, C, Y, gamma_A=gamma_A, tol=1e-4, solver="cg", max_iter=200)
+    answer = solve(gram, smooth, C, Y, gamma_A=gamma_A, tol=1e-4, solver="cg", max_iter=200)
     bounds = np.concatenate([[0], np.cumsum(sizes)])
     values = [answer.values[a:b] for a, b in pairwise(bounds)]
     quality = [task.quality(f.y, m, v) for f, m, v in zip(task.frames, labelled, values, strict=True)]
@@ -298,7 +298,7 @@ def refitted(tasks: dict[tuple, Task], at: tuple[float, float]) -> str:
 
 def run_logistic(task: Task, labelled: list[np.ndarray], bandwidth: float, C: float) -> Outcome:
     """Month t by what is labelled up to and including t: the same labels that SSL-E has, and no unlabelled post."""
-    from sdretrieval.classify.local_logistic import LocalLogisticRegression
+    from sdretrieval.learn.classify.local_logistic import LocalLogisticRegression
 
     quality = []
     X = csr_matrix(vstack([frame.X for frame in task.frames]))
@@ -364,10 +364,10 @@ def by_history(task: Task, labelled: list[np.ndarray], method: str, gamma_A: flo
         prior = np.zeros_like(Y)
         if carried is not None:
             prior[:, R:] = frame.X @ carried
-        answer = solve(frame.kernel, frame.L * (gamma_I / frame.n**2), C, Y, prior, gamma_A=gamma_A, tol=TOL)
+        answer = solve(frame.gram, frame.L * (gamma_I / frame.n**2), C, Y, prior, gamma_A=gamma_A, tol=TOL)
         alpha = answer.beta
         if method == FRAME:
-            alpha = alpha + project(frame.kernel, prior, solver="direct")
+            alpha = alpha + project(frame.gram, prior, solver="direct")
         new = np.asarray(frame.X.T @ alpha)
         if method == ALL and carried is not None:
             new[:, R:] += carried
@@ -499,9 +499,9 @@ def picture(outcomes: dict, lists: tuple[str, ...], months: list[str], path: Pat
     """Figure 2: spatial cost, temporal cost and AUC over time."""
     import matplotlib
 
-    from sdretrieval.classify.evolving.plots import cost_figure
-    from sdretrieval.files import atomic_writer
-    from sdretrieval.temporal.drift_plots import STYLE
+    from sdretrieval.core.files import atomic_writer
+    from sdretrieval.estimate.time.drift_plots import STYLE
+    from sdretrieval.learn.evolving.plots import cost_figure
 
     curves = {
         name: {

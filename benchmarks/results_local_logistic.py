@@ -20,8 +20,8 @@ from scipy.sparse import csr_matrix
 
 from benchmarks.collections import Collection
 from benchmarks.results_evolving import LISTS, name_of, posts, table, tf_idf
-from sdretrieval.classify.local_logistic import LocalLogisticRegression
 from sdretrieval.evaluate.significance import correct, paired_t
+from sdretrieval.learn.classify.local_logistic import LocalLogisticRegression
 
 BANDWIDTHS = (8.0, 16.0, 24.0, 36.0, 48.0, inf)
 STRENGTHS = (10.0, 100.0, 1000.0)
@@ -53,7 +53,7 @@ def pair(lists: tuple[str, str]) -> Dated:
 
 def reuters() -> Dated:
     """The two largest topics, stories that have one of them alone, by week."""
-    from sdretrieval.labelled import read_labelled
+    from sdretrieval.learn.labelled import read_labelled
 
     corpus = read_labelled(Collection("reuters21578").index)
     kept = [i for i, labels in enumerate(corpus.labels) if ("earn" in labels) != ("acq" in labels)]
@@ -70,9 +70,8 @@ def fitted(data: Dated, train: np.ndarray, *, online: bool = True) -> dict[str, 
     strengths: tuple[float, ...] = STRENGTHS
     for name, bandwidth in (("global", inf), ("local", "auto")):
         models[name] = LocalLogisticRegression(
-            bandwidth=bandwidth, bandwidths=BANDWIDTHS, C=strengths, online=online, max_fits=10,
-            tol=1e-4,
-        ).fit(data.X[train], data.y[train], times=data.times[train])  # fmt: skip
+            bandwidth=bandwidth, bandwidths=BANDWIDTHS, C=strengths, online=online, max_fits=10, tol=1e-4
+        ).fit(data.X[train], data.y[train], times=data.times[train])
         strengths = (models[name].C_,)
     return models
 
@@ -110,9 +109,12 @@ def compare(name: str, data: Dated) -> Comparison:
     shortest = min(len(one) for one in over_time)
     differences = np.mean([one[:shortest] for one in over_time], axis=0)
     return Comparison(
-        name, len(train), (float(np.mean(rates["global"])), float(np.mean(rates["local"]))), bandwidths,
+        name,
+        len(train),
+        (float(np.mean(rates["global"])), float(np.mean(rates["local"]))),
+        bandwidths,
         paired_t(differences).p_value,
-    )  # fmt: skip
+    )
 
 
 def comparison_table() -> tuple[str, str]:
@@ -125,10 +127,14 @@ def comparison_table() -> tuple[str, str]:
         total, local = one.errors
         better += local < total
         rows[one.name] = [
-            f"{one.size:,}", f"{100 * total:.2f}", f"{100 * local:.2f}",
-            f"{100 * (local - total) / total:+.1f} %", ", ".join("∞" if h == inf else f"{h:g}" for h in one.bandwidths),
-            f"{one.p_value:.3f}", f"{p:.3f}",
-        ]  # fmt: skip
+            f"{one.size:,}",
+            f"{100 * total:.2f}",
+            f"{100 * local:.2f}",
+            f"{100 * (local - total) / total:+.1f} %",
+            ", ".join("∞" if h == inf else f"{h:g}" for h in one.bandwidths),
+            f"{one.p_value:.3f}",
+            f"{p:.3f}",
+        ]
         print(one, file=sys.stderr)
     columns = ["training", "global, error %", "local, error %", "relative", "h of each split", "p", "p, Holm"]
     mean = np.mean([(local - total) / total for total, local in (one.errors for one in done)])

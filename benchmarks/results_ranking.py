@@ -1,6 +1,7 @@
 """Ranking in docs/RESULTS.md: the shape of thesis Table 5.3 on collections that can be had, with honest tuning.
 
-Tuned columns are cross-validated over topics: a topic is scored by parameters chosen without it (sdretrieval/tune.py).
+Tuned columns are cross-validated over topics: a topic is scored by parameters chosen without it
+(sdretrieval/evaluate/tune.py).
 Default columns use the shipped defaults, the same on every collection.
 """
 
@@ -11,9 +12,10 @@ import numpy as np
 from benchmarks.anserini import SYSTEMS, anserini_run
 from benchmarks.collections import ROOT, Collection
 from sdretrieval.evaluate import compare_values, evaluate
-from sdretrieval.ranking.base import Ranker, make_ranker
-from sdretrieval.retrieval import candidates_of, search
-from sdretrieval.tune import Problem, space_of, tune
+from sdretrieval.evaluate.tune import Problem, space_of, tune
+from sdretrieval.ranking.base import Ranker
+from sdretrieval.ranking.registry import make_ranker
+from sdretrieval.ranking.retrieval import candidates_of, search
 
 SEARCHED = ("cacm", "cranfield", "npl")
 RERANKED = ("microblog2011", "microblog2013")
@@ -128,7 +130,7 @@ def _cross_validated(c: Collection, name: str) -> tuple[dict[str, float], dict[s
 
 def _values_of_folds(problem: Problem, ranker: Ranker, found, measure: str) -> dict[str, float]:
     from sdretrieval.evaluate import Evaluator
-    from sdretrieval.tune import folds_of
+    from sdretrieval.evaluate.tune import folds_of
 
     problem.measure = measure
     problem.evaluator = Evaluator(problem.qrels, [measure])
@@ -183,12 +185,14 @@ def _rerank_problem(c: Collection) -> Problem:
 
 
 def _rerank_cell(c: Collection, ranker: Ranker) -> str:
-    from sdretrieval.retrieval import rerank
+    from sdretrieval.ranking.retrieval import rerank
 
     e = evaluate(
-        rerank(c.snapshot, c.run("QL"), c.topics, ranker, missing="drop", threads=2), c.qrels, ("AP", "P@30"),
+        rerank(c.snapshot, c.run("QL"), c.topics, ranker, missing="drop", threads=2),
+        c.qrels,
+        ("AP", "P@30"),
         complete=True,
-    )  # fmt: skip
+    )
     return f"{e.mean['AP']:.4f} / {e.mean['P@30']:.4f}"
 
 

@@ -19,15 +19,16 @@ from typing import Any
 import numpy as np
 
 from benchmarks.collections import INDEXES, Collection
+from sdretrieval.collection.records import Ranking, Run
+from sdretrieval.collection.trec import read_qrels, read_topics
 from sdretrieval.evaluate import Evaluation, compare_values, evaluate
-from sdretrieval.ranking.base import Ranker, make_ranker
-from sdretrieval.ranking.engine import Engine
-from sdretrieval.records import Ranking, Run
-from sdretrieval.retrieval import candidates_of, queries_of, search
-from sdretrieval.snapshot import Snapshot, open_snapshot
-from sdretrieval.temporal.as_of import leaks
-from sdretrieval.temporal.ranking import Density, Drifting, FeedbackTime, Recency, TimeAware, prior_on_run
-from sdretrieval.trec import read_qrels, read_topics
+from sdretrieval.index.snapshot import Snapshot, open_snapshot
+from sdretrieval.ranking.base import Ranker
+from sdretrieval.ranking.engine import Engine, RankOptions
+from sdretrieval.ranking.registry import make_ranker
+from sdretrieval.ranking.retrieval import candidates_of, queries_of, search
+from sdretrieval.ranking.time.leaks import leaks
+from sdretrieval.ranking.time.wrappers import Density, Drifting, FeedbackTime, Recency, prior_on_run, time_aware
 
 MEASURES = ("AP", "P@30")
 YEARS = ("microblog2011", "microblog2013")
@@ -35,17 +36,16 @@ DAY = 86_400_000.0
 
 # The lexical models tried, on the other year.
 GRIDS: dict[str, dict[str, tuple]] = {
-    "sd3": {
-        "fb_docs": (10, 20, 30), "original_query_weight": (0.1, 0.3), "precision": (0.25, 0.5), "k1": (0.2, 0.4),
-    },
+    "sd3": {"fb_docs": (10, 20, 30), "original_query_weight": (0.1, 0.3), "precision": (0.25, 0.5), "k1": (0.2, 0.4)},
     "sd": {
-        "fb_docs": (20, 30), "precision": (0.3, 0.5), "lambda_ranking": (0.5, 0.8),
-        "first_stage": ("bm25",), "k1": (0.3,),
+        "fb_docs": (20, 30),
+        "precision": (0.3, 0.5),
+        "lambda_ranking": (0.5, 0.8),
+        "first_stage": ("bm25",),
+        "k1": (0.3,),
     },
-    "rm3": {
-        "fb_docs": (10, 20), "original_query_weight": (0.1, 0.3), "lambda_query": (0.3, 0.5), "k1": (0.2, 0.4),
-    },
-}  # fmt: skip
+    "rm3": {"fb_docs": (10, 20), "original_query_weight": (0.1, 0.3), "lambda_query": (0.3, 0.5), "k1": (0.2, 0.4)},
+}
 # What is tried of each component of time; {} is the shipped default.
 RECENCY = [{}, *({"weight": w, "evidence": e} for w in (0.3, 0.6, 1.0) for e in ("score", "uniform"))]
 DENSITY = [{}, *({"weight": w, "evidence": e} for w in (0.15, 0.3, 0.5) for e in ("score", "uniform"))]
@@ -79,7 +79,7 @@ class Year:
     def of(self, model: Ranker) -> Evaluation:
         if model not in self._seen:
             engine, queries, candidates = self._prepared
-            results = engine.rank(model, queries, hits=10_000, candidates=candidates)
+            results = engine.rank(model, queries, RankOptions(hits=10_000, candidates=candidates))
             rankings = {r.query.qid: Ranking(self.data.snapshot.docids.take(r.docs), r.scores) for r in results}
             self._seen[model] = self.measured(Run(rankings, model.name))
         return self._seen[model]
@@ -130,12 +130,12 @@ def _column(test: Year, train: Year) -> list[list[str]]:
     without = test.of(lexical)
     rows.append(_row(f"**{_told(lexical)}**", without, ql, rm3))
     for label, tried in _components():
-        best = _best(tried, lambda settings: train.of(TimeAware(ranker=lexical, **settings)))
-        rows.append(_row(f"+ {label} {_said(best)}", test.of(TimeAware(ranker=lexical, **best)), without, rm3))
+        best = _best(tried, lambda settings: train.of(time_aware(lexical, **settings)))
+        rows.append(_row(f"+ {label} {_said(best)}", test.of(time_aware(lexical, **best)), without, rm3))
     shipped = test.of(make_ranker("sd3"))
     rows.append(_row("sd3 as shipped, untuned", shipped, None, rm3))
     for prior in (Recency(), Density()):
-        timed = test.of(TimeAware(ranker=make_ranker("sd3"), prior=prior))
+        timed = test.of(time_aware(make_ranker("sd3"), prior=prior))
         rows.append(_row(f"+ {prior.name} as shipped", timed, shipped, rm3))
     return rows
 
@@ -201,25 +201,29 @@ def _defaults() -> str:
         "is off there, and the density must fall back to nearly nothing, time being no help. The demo is synthetic "
         "(docs/DEMO.md), searched as of the query's time.",
         "",
-        "| model | " + " | ".join(f"{c} {p}" for c in ("2011", "2013", "demo") for p in ("none", "recency", "density"))
+        "| model | "
+        + " | ".join(f"{c} {p}" for c in ("2011", "2013", "demo") for p in ("none", "recency", "density"))
         + " | cacm none | cacm density |",
         "|---|" + "---|" * 11,
-    ]  # fmt: skip
+    ]
     years, demo, cacm = [Year(name) for name in YEARS], Demo(), Collection("cacm")
     judged = {qid: grades for qid, grades in cacm.qrels.items() if any(g > 0 for g in grades.values())}
     for name in ("bm25", "ql", "tfidf", "rm", "rm3", "sd", "sd3"):
         plain, cells = make_ranker(name), []
         for year in years:
             for prior in (None, Recency(), Density()):
-                cells.append(f"{year.of(TimeAware(ranker=plain, prior=prior)).mean['AP']:.4f}")
+                cells.append(f"{year.of(time_aware(plain, prior=prior)).mean['AP']:.4f}")
         for prior in (None, Recency(), Density()):
-            cells.append(f"{demo.of(TimeAware(ranker=plain, prior=prior, as_of=True)).mean['AP']:.4f}")
+            cells.append(f"{demo.of(time_aware(plain, prior=prior, as_of=True)).mean['AP']:.4f}")
         for prior in (None, Density()):
             weights: list[float] = []
             run = search(
-                cacm.snapshot, cacm.topics, TimeAware(ranker=plain, prior=prior), threads=2,
+                cacm.snapshot,
+                cacm.topics,
+                time_aware(plain, prior=prior),
+                threads=2,
                 on_result=lambda r, weights=weights: weights.append(r.notes.get("time", {}).get("weight", 0.0)),
-            )  # fmt: skip
+            )
             found = evaluate(run, judged, MEASURES, complete=True).mean["AP"]
             cells.append(f"{found:.4f}" + (f" ({np.mean(weights):.2f})" if prior else ""))
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
@@ -233,9 +237,9 @@ class Demo:
     """The generated collection of docs/DEMO.md."""
 
     def __init__(self) -> None:
-        from sdretrieval.corpus import Reader
+        from sdretrieval.collection.corpus import Reader
         from sdretrieval.demo import write_demo
-        from sdretrieval.lucene.indexing import build_index
+        from sdretrieval.index.lucene.indexing import build_index
 
         with tempfile.TemporaryDirectory() as folder:
             files = write_demo(Path(folder))
@@ -267,13 +271,13 @@ def _demo() -> str:
     ]
     variants: dict[str, Ranker] = {
         "no time": plain,
-        "as of the query's time": TimeAware(ranker=plain, as_of=True),
-        "… recency": TimeAware(ranker=plain, as_of=True, prior=Recency()),
-        "… density": TimeAware(ranker=plain, as_of=True, prior=Density()),
-        "… recency, timed feedback": TimeAware(ranker=plain, as_of=True, prior=Recency(), feedback=FeedbackTime()),
-        "… timed feedback": TimeAware(ranker=plain, as_of=True, feedback=FeedbackTime()),
-        "… local background": TimeAware(ranker=plain, as_of=True, background=Drifting("local")),
-        "… penalised background": TimeAware(ranker=plain, as_of=True, background=Drifting("penalised")),
+        "as of the query's time": time_aware(plain, as_of=True),
+        "… recency": time_aware(plain, as_of=True, prior=Recency()),
+        "… density": time_aware(plain, as_of=True, prior=Density()),
+        "… recency, timed feedback": time_aware(plain, as_of=True, prior=Recency(), feedback=FeedbackTime()),
+        "… timed feedback": time_aware(plain, as_of=True, feedback=FeedbackTime()),
+        "… local background": time_aware(plain, as_of=True, background=Drifting("local")),
+        "… penalised background": time_aware(plain, as_of=True, background=Drifting("penalised")),
     }
     runs = {}
     for label, model in variants.items():

@@ -16,26 +16,29 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 from scipy.sparse import csr_matrix, load_npz, save_npz
 
 from benchmarks.collections import ROOT, SHARED, Collection
-from sdretrieval.topics import LocalContextSparseCoding, Sequences
-from sdretrieval.topics.contexts import local_contexts
-from sdretrieval.topics.pictures import png_simplex, png_strips
-from sdretrieval.topics.segmentation import (
+from sdretrieval.core.files import atomic_writer
+from sdretrieval.core.plotting import empty_figure
+from sdretrieval.learn.lcsc import LocalContextSparseCoding, Sequences
+from sdretrieval.learn.lcsc.contexts import local_contexts
+from sdretrieval.learn.lcsc.pictures import COLOURS, png_strips
+from sdretrieval.learn.lcsc.segmentation import (
     mean_run_length,
     p_k,
     segment,
-    strongest_topics,
-    topic_shares,
+    strongest_themes,
+    theme_shares,
     window_diff,
 )
-from sdretrieval.topics.sequences import lucene_words, sequences
+from sdretrieval.learn.lcsc.sequences import lucene_words, sequences
 
 KEPT = ROOT / ".cache" / "results" / "topics"
 DOCS = ROOT / "docs"
@@ -73,7 +76,8 @@ def _news() -> tuple[Sequences, np.ndarray, np.ndarray]:
     documents = sequences((r["contents"] for r in records), docids=(r["id"] for r in records), words=words)
     train = np.array([r["split"] == "train" for r in records])
     stop = set(ENGLISH_STOP_WORDS) | set(words(" ".join(sorted(ENGLISH_STOP_WORDS))))
-    frequent = documents.select(train).frequent_words(min_df=LEAST_DOCUMENTS, pattern="[a-z][a-z]+")
+    frequent = documents.select(train).frequent_words(min_df=LEAST_DOCUMENTS)
+    frequent = [word for word in frequent if re.fullmatch("[a-z][a-z]+", word)]
     kept = documents.with_vocabulary([word for word in frequent if word not in stop])
     return kept, train, np.array([r["labels"][0] for r in records])
 
@@ -82,9 +86,12 @@ def news(name: str) -> News:
     documents, train, labels = _news()
     chosen = np.char.startswith(labels, "comp.") if name == "comp" else np.ones(len(labels), dtype=bool)
     return News(
-        name, documents.select(train & chosen), documents.select(~train & chosen),
-        labels[train & chosen], labels[~train & chosen],
-    )  # fmt: skip
+        name,
+        documents.select(train & chosen),
+        documents.select(~train & chosen),
+        labels[train & chosen],
+        labels[~train & chosen],
+    )
 
 
 def _kept_matrix(name: str, make: Callable[[], csr_matrix]) -> csr_matrix:
@@ -113,9 +120,15 @@ def lcsc(task: News, n_topics: int, bandwidth: float = 1.0, loss: str = "squared
 
     def make() -> dict:
         model = LocalContextSparseCoding(
-            n_topics, bandwidth=bandwidth, sparsity=LAMBDA, coupling=RHO, loss=loss, max_iter=STEPS, random_state=0,
+            n_topics,
+            bandwidth=bandwidth,
+            sparsity=LAMBDA,
+            coupling=RHO,
+            loss=loss,
+            max_iter=STEPS,
+            random_state=0,
             n_jobs=THREADS,
-        )  # fmt: skip
+        )
         began = time.perf_counter()
         z_train = model.fit_transform(task.train)
         seconds = time.perf_counter() - began
@@ -125,9 +138,13 @@ def lcsc(task: News, n_topics: int, bandwidth: float = 1.0, loss: str = "squared
         _kept_matrix(f"{name}-test", lambda: z_test)
         told = classified(z_train, z_test, task)
         return {
-            **told, "seconds": seconds, "microseconds": 1e6 * coding / task.test.n_tokens, "steps": model.n_iter_,
-            "objective": [v / task.train.n_tokens for v in model.objective_], "nnz": z_test.nnz / z_test.shape[0],
-        }  # fmt: skip
+            **told,
+            "seconds": seconds,
+            "microseconds": 1e6 * coding / task.test.n_tokens,
+            "steps": model.n_iter_,
+            "objective": [v / task.train.n_tokens for v in model.objective_],
+            "nnz": z_test.nnz / z_test.shape[0],
+        }
 
     return _told(name, _kept_values(name, make))
 
@@ -157,8 +174,15 @@ def ngrams(task: News, n: int, most: int | None = None) -> dict:
     def make() -> dict:
         from sklearn.feature_extraction.text import CountVectorizer
 
-        vectorizer = CountVectorizer(analyzer="word", tokenizer=str.split, token_pattern=None, lowercase=False,
-                                     ngram_range=(n, n), max_features=most, min_df=2)  # fmt: skip
+        vectorizer = CountVectorizer(
+            analyzer="word",
+            tokenizer=str.split,
+            token_pattern=None,
+            lowercase=False,
+            ngram_range=(n, n),
+            max_features=most,
+            min_df=2,
+        )
         texts = [[" ".join(part.words(d)) for d in range(len(part))] for part in (task.train, task.test)]
         began = time.perf_counter()
         train = vectorizer.fit_transform(texts[0]).astype(float)
@@ -263,17 +287,11 @@ def _cell(row: dict, k: int) -> str:
 
 
 def _draw_curves(by_size: dict, by_bandwidth: dict, by_gram: dict, by_lda: dict) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.0, 3.0), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = empty_figure(8.0, 3.0)
     left, right = figure.subplots(1, 2, width_ratios=[1.6, 1])
     curves = [("LCSC", by_size), *((f"{n}-gram", by_gram[n]) for n in by_gram), ("LDA", by_lda)]
     for (label, values), marker in zip(curves, "os^vD", strict=False):
-        left.plot(
-            list(values), [v["accuracy"] for v in values.values()], marker=marker, markersize=4, label=label
-        )
+        left.plot(list(values), [v["accuracy"] for v in values.values()], marker=marker, markersize=4, label=label)
     left.set(xscale="log", xlabel="K: topics, or most frequent features", ylabel="test accuracy, %")
     left.legend(fontsize=8)
     right.plot(list(by_bandwidth), [v["accuracy"] for v in by_bandwidth.values()], marker="o", markersize=4)
@@ -336,7 +354,7 @@ def paris_part(n_topics: int = 15) -> str:
         cuts = segment(shares, n_segments=len(sections) + 1)
         finer = segment(shares, n_segments=len(parts) + 1)
         rows.append(
-            f"| {label} | {mean_run_length(strongest_topics(shares)):.1f} | {p_k(sections, cuts, n):.3f} / "
+            f"| {label} | {mean_run_length(strongest_themes(shares)):.1f} | {p_k(sections, cuts, n):.3f} / "
             f"{window_diff(sections, cuts, n):.3f} | {p_k(parts, finer, n):.3f} / {window_diff(parts, finer, n):.3f} |"
         )
 
@@ -354,7 +372,7 @@ def paris_part(n_topics: int = 15) -> str:
         model = LocalContextSparseCoding(
             n_topics, bandwidth=h, sparsity=1e-3, coupling=RHO, max_iter=40, random_state=0, n_jobs=THREADS
         ).fit(document)
-        shares = topic_shares(model.code(document).codes)
+        shares = theme_shares(model.code(document).codes)
         measure(f"LCSC, h = {h}", shares)
         if h == 25:
             strips.append((f"LCSC, K = {n_topics}, h = 25 (dotted: the article's sections)", shares))
@@ -366,22 +384,23 @@ def paris_part(n_topics: int = 15) -> str:
         f"{p_k(parts, finer, n):.3f} / {window_diff(parts, finer, n):.3f} |"
     )
     png_strips(DOCS / "topics-paris.png", strips, labels=labels, boundaries=sections)
-    return "\n".join([
-        "### The Paris article: locally coherent topics",
-        "",
-        f"{n:,} words without headings (which no model sees), K = {n_topics}, λ = 0.001. Run length: positions in a "
-        "row with the same strongest topic, on average. P_k / WindowDiff (0 is perfect): cuts by dynamic programming "
-        "on topic "
-        f"shares, as many as the article has, against its {len(sections) + 1} sections and its {len(parts) + 1} parts "
-        "with a heading. "
-        "LDA needs documents: blocks of the article; told its paragraphs, it is told where parts may end.",
-        "",
-        "| model | mean run length | sections: P_k / WindowDiff | parts: P_k / WindowDiff |",
-        "|---|---|---|---|",
-        *rows,
-        "",
-        "![topics along the Paris article](topics-paris.png)",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "### The Paris article: locally coherent topics",
+            "",
+            f"{n:,} words without headings (which no model sees), K = {n_topics}, λ = 0.001. Run length: positions in "
+            "a row with the same strongest topic, on average. P_k / WindowDiff (0 is perfect): cuts by dynamic "
+            f"programming on topic shares, as many as the article has, against its {len(sections) + 1} sections "
+            f"and its {len(parts) + 1} parts with a heading. "
+            "LDA needs documents: blocks of the article; told its paragraphs, it is told where parts may end.",
+            "",
+            "| model | mean run length | sections: P_k / WindowDiff | parts: P_k / WindowDiff |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+            "![topics along the Paris article](topics-paris.png)",
+        ]
+    )
 
 
 # -- section 5.1 -----------------------------------------------------------------------------------------------------
@@ -396,17 +415,48 @@ def synthetic_part() -> str:
         )
         Dz = model.fit_transform(texts) @ model.components_
         lines.append(
-            f"- {loss}: topics (a, b, c) " + " and ".join(_vector(t) for t in model.components_)
-            + "; documents D z " + ", ".join(f"x{i + 1} {_vector(x)}" for i, x in enumerate(Dz)) + "."
-        )  # fmt: skip
+            f"- {loss}: topics (a, b, c) "
+            + " and ".join(_vector(t) for t in model.components_)
+            + "; documents D z "
+            + ", ".join(f"x{i + 1} {_vector(x)}" for i, x in enumerate(Dz))
+            + "."
+        )
     documents = sequences(texts)
     phi = local_contexts(documents, bandwidth=0.7).toarray()
     png_simplex(  # of the Hellinger distance, which the paper used
-        DOCS / "topics-simplex.png", model.vocabulary_,
+        DOCS / "topics-simplex.png",
+        model.vocabulary_,
         contexts=[phi[a:b] for a, b in zip(documents.ptr[:-1], documents.ptr[1:], strict=True)],
-        documents=Dz, topics=model.components_,
-    )  # fmt: skip
+        documents=Dz,
+        themes=model.components_,
+    )
     return "\n".join([*lines, "", "![the simplex: topics, documents, contexts](topics-simplex.png)"])
+
+
+def png_simplex(path: Path, words: Sequence[str], *, contexts: list, documents: np.ndarray, themes: np.ndarray) -> None:
+    """Figure 2: three words as corners; contexts hollow, documents (Dz) filled, themes as squares."""
+    corners = np.array([[0.5, np.sqrt(3) / 2], [0.0, 0.0], [1.0, 0.0]])
+
+    def place(points: np.ndarray) -> np.ndarray:
+        points = np.asarray(points, dtype=float)
+        return (points / points.sum(axis=1, keepdims=True)) @ corners
+
+    figure = empty_figure(4.2, 3.8)
+    axes = figure.add_subplot()
+    axes.plot(*np.vstack([corners, corners[:1]]).T, color="black", linewidth=1)
+    for corner, word, align in zip(corners, words, ("bottom", "top", "top"), strict=True):
+        axes.text(*corner, word, ha="center", va=align, fontsize=12)
+    for d, own in enumerate(contexts):
+        marker = "o^vD<>"[d % 6]
+        axes.scatter(*place(own).T, marker=marker, facecolors="none", edgecolors=COLOURS[d % 10], s=28, linewidths=0.9)
+        own_place, label = place(documents[d : d + 1]).T, f"$Dz_{d + 1}$"
+        axes.scatter(*own_place, marker=marker, color=COLOURS[d % 10], s=70, zorder=3, label=label)
+    axes.scatter(*place(themes).T, marker="s", color="black", s=60, zorder=4, label="topics")
+    axes.legend(fontsize=7, loc="upper right", frameon=False)
+    axes.set(aspect="equal")
+    axes.axis("off")
+    with atomic_writer(path, binary=True) as out:
+        figure.savefig(out, format="png", dpi=90)
 
 
 def _vector(x: np.ndarray) -> str:
@@ -429,18 +479,16 @@ SPACES = {
 
 def retrieval_part() -> str:
     from sdretrieval.evaluate import compare_values
-    from sdretrieval.ranking.base import make_ranker
-    from sdretrieval.topics.ranking import PassageRanker, kept_sequences, topics_file
-    from sdretrieval.tune import Problem, space_of, tune
+    from sdretrieval.evaluate.tune import Problem, space_of, tune
+    from sdretrieval.learn.lcsc.passage_ranking import PassageRanker, kept_sequences, topics_file
+    from sdretrieval.ranking.registry import make_ranker
 
     found: dict[str, list] = {name: [] for name in SPACES}
     KEPT.mkdir(parents=True, exist_ok=True)
     for name in RETRIEVED:
         c = Collection(name)
         if not topics_file(c.index).is_file():
-            model = LocalContextSparseCoding(
-                100, bandwidth=2.0, max_iter=5, min_df=2, random_state=0, n_jobs=THREADS
-            )
+            model = LocalContextSparseCoding(100, bandwidth=2.0, max_iter=5, min_df=2, random_state=0, n_jobs=THREADS)
             model.fit(kept_sequences(c.snapshot)).save(topics_file(c.index))
         problem = Problem(c.snapshot, c.queries, c.qrels, threads=THREADS)
         for label, space in SPACES.items():
@@ -476,7 +524,7 @@ PARTS = {"synthetic": synthetic_part, "news": news_part, "paris": paris_part, "r
 def section(names: tuple[str, ...] = tuple(PARTS)) -> str:
     introduction = (
         "Local context sparse coding (Kim et al. 2015): topics of the words around each position. "
-        "See [TOPICS.md](TOPICS.md)."
+        "See [THEMES.md](THEMES.md)."
     )
     return "\n\n".join([introduction, *(PARTS[name]() for name in names)])
 

@@ -29,23 +29,20 @@ from typing import Any
 import numpy as np
 
 from benchmarks.collections import ROOT, Collection
+from sdretrieval.core.tables import probability
 from sdretrieval.evaluate.significance import Comparison
-from sdretrieval.evaluate.tables import probability
-from sdretrieval.labelled import LabelledCorpus, read_labelled
-from sdretrieval.tracking.background import Background
-from sdretrieval.tracking.models import MODELS, TrackingModel, make_model
-from sdretrieval.tracking.replay import Evidence, MatrixStream, replay
-from sdretrieval.tracking.tdt import Costs, TdtEvaluation, Trials, compare_trackers, det_curve, evaluate_trials
+from sdretrieval.learn.labelled import LabelledCorpus, read_labelled
+from sdretrieval.learn.tracking.replay import Evidence, MatrixStream, replay
+from sdretrieval.learn.tracking.story_models import MODELS, TrackingModel, make_model
+from sdretrieval.learn.tracking.stream_background import Background
+from sdretrieval.learn.tracking.tdt import Costs, TdtEvaluation, Trials, compare_trackers, det_curve, evaluate_trials
 
 LEVELS = (0, 2, 5, 25, 50, 100)
 LEAST_STORIES = 10
 TITLES = {"tfidf": "TF-IDF", "nb": "naïve Bayes", "rm": "Relevance Model", "sd": "Smoothed Dirichlet"}
 GRIDS: dict[str, dict[str, tuple]] = {
     "tfidf": {},
-    "nb": {
-        "lambda_learn": (0.01, 0.05, 0.1, 0.3, 0.5, 0.7),
-        "prior_odds": (1e-12, 1e-8, 1e-6, 1e-4, 1.0),
-    },
+    "nb": {"lambda_learn": (0.01, 0.05, 0.1, 0.3, 0.5, 0.7), "prior_odds": (1e-12, 1e-8, 1e-6, 1e-4, 1.0)},
     "rm": {
         "lambda_score": (1e-4, 1e-3, 0.01, 0.05, 0.2, 0.5, 0.8),
         "lambda_learn": (0.3, 0.6, 0.9, 0.99),
@@ -99,8 +96,11 @@ class Setting:
 
     def _of(self, model: TrackingModel) -> Evidence:
         """Evidence depends on the model's kind and on the smoothing of what is scored."""
-        key = (model.name if model.name in ("tfidf", "nb") else "lm", getattr(model, "lambda_score", None),
-               getattr(model, "lambda_learn", None) if model.name == "nb" else None)  # fmt: skip
+        key = (
+            model.name if model.name in ("tfidf", "nb") else "lm",
+            getattr(model, "lambda_score", None),
+            getattr(model, "lambda_learn", None) if model.name == "nb" else None,
+        )
         if key not in self._evidence:
             self._evidence[key] = Evidence.of(model, self.background, self.stream)
         return self._evidence[key]
@@ -252,19 +252,29 @@ def measure(setting: Setting, levels: Iterable[int] = LEVELS) -> Outcome:
             print(
                 f"{setting.name} {name} N={level}: tuning {outcome.tuned[key]:.4f}, test "
                 f"{outcome.tested[key].min_cost:.4f}, {best}, {time.perf_counter() - began:.0f} s",
-                file=sys.stderr, flush=True,
-            )  # fmt: skip
+                file=sys.stderr,
+                flush=True,
+            )
     return outcome
 
 
-SYMBOLS = {"lambda_score": "λ_E", "lambda_learn": "λ_M", "sharpness": "Sλ_M", "seed_weight": "W_0", "prior_odds": "π",
-           "score": ""}  # fmt: skip
+SYMBOLS = {
+    "lambda_score": "λ_E",
+    "lambda_learn": "λ_M",
+    "sharpness": "Sλ_M",
+    "seed_weight": "W_0",
+    "prior_odds": "π",
+    "score": "",
+}
 
 
 def shown(values: Mapping[str, Any], level: int) -> str:
     idle = ("sharpness", "seed_weight", "prior_odds") if level == 0 else ()
-    parts = [f"{SYMBOLS[name]} {value:g}" if SYMBOLS[name] else str(value) for name, value in values.items()
-             if name not in idle]  # fmt: skip
+    parts = [
+        f"{SYMBOLS[name]} {value:g}" if SYMBOLS[name] else str(value)
+        for name, value in values.items()
+        if name not in idle
+    ]
     return ", ".join(parts)
 
 
@@ -276,8 +286,7 @@ def one_sided(comparison: Comparison) -> float:
 
 def main_table(outcome: Outcome) -> str:
     """Table 6.2's shape."""
-    lines = ["| N | " + " | ".join(f"{TITLES[name]} | " for name in TITLES) + "|",
-             "|---|" + "---|" * (2 * len(TITLES))]  # fmt: skip
+    lines = ["| N | " + " | ".join(f"{TITLES[name]} | " for name in TITLES) + "|", "|---|" + "---|" * (2 * len(TITLES))]
     for level in LEVELS:
         costs = {name: outcome.tested[name, level].min_cost for name in TITLES}
         best = min(costs.values())
@@ -291,8 +300,11 @@ def main_table(outcome: Outcome) -> str:
 
 def comparison_table(outcome: Outcome) -> str:
     """Table 6.3's shape: SD against each other model, topic by topic."""
-    lines = ["| N | SD better than RM, topics | SD - RM | p, t one-tailed | p, t | p, sign "
-             "| SD - best other | which | p, t | p, sign |", "|" + "---|" * 10]  # fmt: skip
+    lines = [
+        "| N | SD better than RM, topics | SD - RM | p, t one-tailed | p, t | p, sign "
+        "| SD - best other | which | p, t | p, sign |",
+        "|" + "---|" * 10,
+    ]
     for level in LEVELS:
         sd = outcome.tested["sd", level]
         rm = compare_trackers(sd, outcome.tested["rm", level])
@@ -349,7 +361,7 @@ def one_tweet() -> str:
 
 
 def section() -> str:
-    from sdretrieval.tracking.det import write_det
+    from sdretrieval.learn.tracking.det import write_det
 
     parts = [
         "MinCost (normalised C_track at the best common threshold, topic-weighted, P_target .02, C_miss/C_fa 10; "
@@ -367,8 +379,12 @@ def section() -> str:
         outcome = measure(setting)
         picture = f"det_{name}.png"
         write_det(ROOT / "docs" / picture, {TITLES[model]: outcome.tested[model, 5] for model in TITLES})
-        story = {m: evaluate_trials(setting.trials(model_of(m, outcome.parameters[m, 5]), 5, setting.testing),
-                                    weighting="story").min_cost for m in TITLES}  # fmt: skip
+        story = {
+            m: evaluate_trials(
+                setting.trials(model_of(m, outcome.parameters[m, 5]), 5, setting.testing), weighting="story"
+            ).min_cost
+            for m in TITLES
+        }
         parts += [
             f"### Tracking on {name}",
             setting.about + (" Test topics: " + ", ".join(setting.testing) + "." if name == "reuters21578" else ""),

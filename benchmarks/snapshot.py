@@ -19,8 +19,8 @@ from benchmarks.corpus import Corpus
 
 INDEX = """
 import json, sys
-from sdretrieval.corpus import Reader
-from sdretrieval.lucene.indexing import build_index
+from sdretrieval.collection.corpus import Reader
+from sdretrieval.index.lucene.indexing import build_index
 summary = build_index(Reader(date="date").read([sys.argv[1]]), sys.argv[2], store_docvectors=True)
 print(json.dumps({"seconds": summary.seconds_indexing}))  # Anserini's part alone
 """
@@ -28,9 +28,10 @@ print(json.dumps({"seconds": summary.seconds_indexing}))  # Anserini's part alon
 SNAPSHOT = """
 import json, resource, sys, threading, time
 from pathlib import Path
-import sdretrieval.snapshot as s
-from sdretrieval.lucene import export, jvm
-from sdretrieval.kernels import transpose  # compiled code is loaded from its cache
+import sdretrieval.index.snapshot as s
+from sdretrieval.core import jvm
+from sdretrieval.index.lucene import export
+from sdretrieval.index.sparse import transpose  # compiled code is loaded from its cache
 
 jvm.start_jvm()
 
@@ -47,11 +48,11 @@ def watch():
 if sys.argv[2] == "watch":  # in a run of its own: looking costs time
     threading.Thread(target=watch, daemon=True).start()
 spent = {}
-real = s.export_index
-def timed(*a, **k):
-    began = time.perf_counter(); spent.update(real(*a, **k)); spent["export"] = time.perf_counter() - began
+real = export.run_exporter
+def timed(*a):
+    began = time.perf_counter(); spent.update(real(*a)); spent["export"] = time.perf_counter() - began
     return spent
-s.export_index = timed
+export.run_exporter = timed
 began = time.perf_counter()
 snapshot = s.open_snapshot(sys.argv[1])
 seconds = time.perf_counter() - began
@@ -90,8 +91,10 @@ def main() -> None:
         rates = [s["postings"] / spent[part] / 1e6 for part in ("postings", "export")]
         print(f"  {label}: postings leave at {rates[0]:.1f} million a second (limit 10)")
         print(f"    {rates[1]:.1f} with opening the index ({spent['opening']:.2f} s), docids, times and the bridge")
-    print(f"  peak memory {memory / 1e6:.0f} MB for a snapshot of {s['size'] / 1e6:.0f} MB: "
-          f"{memory / s['size']:.2f} x (limit 2)")  # fmt: skip
+    print(
+        f"  peak memory {memory / 1e6:.0f} MB for a snapshot of {s['size'] / 1e6:.0f} MB: "
+        f"{memory / s['size']:.2f} x (limit 2)"
+    )
     print(f"  opening it takes {1e3 * s['open']:.1f} ms")
 
 

@@ -19,15 +19,15 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.collections import Collection
-from sdretrieval.ranking.base import make_ranker
-from sdretrieval.ranking.engine import Engine
+from sdretrieval.collection.records import Ranking, Run, Topic
+from sdretrieval.collection.trec import read_topics
+from sdretrieval.index.past_statistics import PastStatistics
+from sdretrieval.index.snapshot import Snapshot, open_snapshot
+from sdretrieval.ranking.engine import Engine, RankOptions
 from sdretrieval.ranking.query import Query
-from sdretrieval.records import Ranking, Run, Topic
-from sdretrieval.retrieval import queries_of, search
-from sdretrieval.snapshot import Snapshot, open_snapshot
-from sdretrieval.temporal.as_of import PastStatistics
-from sdretrieval.temporal.ranking import Density, Recency, TimeAware
-from sdretrieval.trec import read_topics
+from sdretrieval.ranking.registry import make_ranker
+from sdretrieval.ranking.retrieval import queries_of, search
+from sdretrieval.ranking.time.wrappers import Density, Recency, time_aware
 
 ROUNDS = 7
 TARGET = 0.20
@@ -44,9 +44,9 @@ def collection() -> tuple[str, Snapshot, list[Topic], Run]:
 
 
 def _generated() -> tuple[Snapshot, list[Topic]]:
-    from sdretrieval.corpus import Reader
+    from sdretrieval.collection.corpus import Reader
     from sdretrieval.demo import write_demo
-    from sdretrieval.lucene.indexing import build_index
+    from sdretrieval.index.lucene.indexing import build_index
 
     folder = Path(tempfile.mkdtemp())
     files = write_demo(folder, n_docs=20_000)
@@ -77,13 +77,13 @@ def prior_costs(snapshot: Snapshot, topics: list[Topic], run: Run) -> float:
             plain = make_ranker(name)
             models = {
                 "none": plain,
-                "recency": TimeAware(ranker=plain, prior=Recency()),
-                "density": TimeAware(ranker=plain, prior=Density()),
+                "recency": time_aware(plain, prior=Recency()),
+                "density": time_aware(plain, prior=Density()),
             }
 
             def work(model, candidates=candidates, verb=verb):
                 def rank(query):
-                    return next(engine.rank(model, [query], hits=1000, candidates=candidates))
+                    return next(engine.rank(model, [query], RankOptions(hits=1000, candidates=candidates)))
 
                 def whole(query):  # on a loaded engine: what is paid once per command is not counted
                     found = rank(Query.from_topic(snapshot, by_qid[query.qid]))

@@ -21,11 +21,11 @@ import numpy as np
 from scipy.sparse import csc_matrix, csr_matrix
 
 from benchmarks.collections import SHARED
-from sdretrieval.topics.coding import code, gram_matrix
-from sdretrieval.topics.contexts import local_contexts
-from sdretrieval.topics.dictionary import Sums, column_step
-from sdretrieval.topics.seeding import seed_dictionary
-from sdretrieval.topics.sequences import Sequences
+from sdretrieval.learn.lcsc.coding import code, gram_matrix
+from sdretrieval.learn.lcsc.contexts import local_contexts
+from sdretrieval.learn.lcsc.dictionary import Sums, column_step
+from sdretrieval.learn.lcsc.seeding import seed_dictionary
+from sdretrieval.learn.lcsc.sequences import Sequences
 
 LAMBDA, RHO = 1e-2, 1e-4
 # Not more: the peer takes long at a large K. Not fewer: D'D costs ours the same however few there are.
@@ -55,8 +55,18 @@ def epoch(contexts, ptr, D, start, n_threads, coupling=RHO):
     """Codes by D, and the next D; seconds of both."""
     began = time.perf_counter()
     gram = gram_matrix(D, n_threads)
-    coded = code(contexts, ptr, D, sparsity=LAMBDA, coupling=coupling, gram=gram, start=start, rounds=1, tol=1e-5,
-                 n_threads=n_threads)  # fmt: skip
+    coded = code(
+        contexts,
+        ptr,
+        D,
+        sparsity=LAMBDA,
+        coupling=coupling,
+        gram=gram,
+        start=start,
+        rounds=1,
+        tol=1e-5,
+        n_threads=n_threads,
+    )
     middle = time.perf_counter()
     D = column_step(D, Sums.of(contexts, coded.codes))
     return D, coded, middle - began, time.perf_counter() - middle
@@ -74,10 +84,21 @@ def scikit_learn(contexts: csr_matrix, D: csc_matrix) -> tuple[csc_matrix, float
     start = D.toarray().T
     start /= np.linalg.norm(start, axis=1, keepdims=True)
     model = MiniBatchDictionaryLearning(
-        D.shape[1], alpha=LAMBDA / 2, fit_algorithm="cd", transform_algorithm="lasso_cd", positive_code=True,
-        positive_dict=True, batch_size=min(256, len(dense) // 2), max_iter=1, dict_init=start, random_state=0,
-        shuffle=False, n_jobs=1, max_no_improvement=None, tol=0.0,
-    )  # fmt: skip
+        D.shape[1],
+        alpha=LAMBDA / 2,
+        fit_algorithm="cd",
+        transform_algorithm="lasso_cd",
+        positive_code=True,
+        positive_dict=True,
+        batch_size=min(256, len(dense) // 2),
+        max_iter=1,
+        dict_init=start,
+        random_state=0,
+        shuffle=False,
+        n_jobs=1,
+        max_no_improvement=None,
+        tol=0.0,
+    )
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it has not converged
@@ -93,13 +114,7 @@ def main() -> None:
     train = documents()
     contexts = local_contexts(train)
     few = train.select(range(3))
-    epoch(
-        local_contexts(few),
-        few.ptr,
-        seed_dictionary(local_contexts(few), 4, np.random.default_rng(0)),
-        None,
-        2,
-    )
+    epoch(local_contexts(few), few.ptr, seed_dictionary(local_contexts(few), 4, np.random.default_rng(0)), None, 2)
     print(f"{len(train):,} documents, {train.n_tokens:,} positions, {len(train.vocabulary):,} words, h = 1\n")
     print("second epoch, µs per word: codes + dictionary")
     for K in sizes:

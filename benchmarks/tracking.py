@@ -1,11 +1,11 @@
-"""Speed of online tracking: document-topic scores per second, against scikit-learn's ``partial_fit`` in the same run.
+"""Speed of online tracking: document-story scores per second, against scikit-learn's ``partial_fit`` in the same run.
 
-A stream of documents with Zipf's words, thousands of topics followed at once, one in ten documents learnt from by one
-topic. Ours: the whole online loop (score, decide, learn, general English that grows). The peers score every document
-for every topic and learn from the same documents:
+A stream of documents with Zipf's words, thousands of stories followed at once, one in ten documents learnt from by one
+story. Ours: the whole online loop (score, decide, learn, general English that grows). The peers score every document
+for every story and learn from the same documents:
 
-- a loop of binary ``MultinomialNB`` classifiers, one for each topic (on a share of the topics: a score costs the same);
-- one ``MultinomialNB`` with a class for each topic, so that all topics are one product.
+- a loop of binary ``MultinomialNB`` classifiers, one for each story (on a share of them: a score costs the same);
+- one ``MultinomialNB`` with a class for each story, so that all stories are one product.
 
 Must hold: every model at 50,000 scores per second or more, and at least as fast as either peer.
 
@@ -20,13 +20,12 @@ import time
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from sdretrieval.tracking.background import Background
-from sdretrieval.tracking.documents import StreamDocument
-from sdretrieval.tracking.models import MODELS, make_model
-from sdretrieval.tracking.tracker import Tracker
+from sdretrieval.learn.tracking.story_models import MODELS, make_model
+from sdretrieval.learn.tracking.stream_background import Background, StreamDocument
+from sdretrieval.learn.tracking.tracker import Tracker
 
-TOPICS, DOCUMENTS, EARLIER, WORDS, LENGTH = 2000, 1000, 2000, 30_000, 120
-PEER_TOPICS, PEER_DOCUMENTS, WIDE_DOCUMENTS = 100, 50, 10  # of the peers: a score costs the same
+STORIES, DOCUMENTS, EARLIER, WORDS, LENGTH = 2000, 1000, 2000, 30_000, 120
+PEER_STORIES, PEER_DOCUMENTS, WIDE_DOCUMENTS = 100, 50, 10  # of the peers: a score costs the same
 NEEDED = 50_000
 
 
@@ -50,15 +49,15 @@ def prepared(name: str, earlier: list[StreamDocument], feedback: dict[str, list[
         background.count(document)
     background.freeze()
     tracker = Tracker(make_model(name), background, threshold=1e9, feedback=feedback)
-    for i in range(TOPICS):
-        tracker.add_topic(f"t{i}", [earlier[i]])
+    for i in range(STORIES):
+        tracker.add_story(f"t{i}", [earlier[i]])
     return tracker
 
 
 def ours(name: str, earlier: list[StreamDocument], stream: list[StreamDocument], feedback) -> tuple[float, int, int]:
-    """Scores per second, documents learnt from, and the most bytes a topic takes."""
+    """Scores per second, documents learnt from, and the most bytes a story takes."""
     tracker = prepared(name, earlier, feedback)
-    tracker.process(earlier[0])  # compiles, and inverts the topics
+    tracker.process(earlier[0])  # compiles, and inverts the stories
     learnt = 0
     began = time.perf_counter()
     for document in stream:
@@ -67,7 +66,7 @@ def ours(name: str, earlier: list[StreamDocument], stream: list[StreamDocument],
         for _ in step.decisions(only_on_topic=True):
             raise AssertionError("nothing reaches this threshold")
     took = time.perf_counter() - began
-    return len(stream) * TOPICS / took, learnt, int(tracker.topic_bytes().max())
+    return len(stream) * STORIES / took, learnt, int(tracker.story_bytes().max())
 
 
 def rows(stream: list[StreamDocument]) -> csr_matrix:
@@ -81,7 +80,7 @@ def loop_of_classifiers(earlier: csr_matrix, stream: csr_matrix) -> float:
 
     others = earlier.sum(axis=0)
     models = []
-    for i in range(PEER_TOPICS):
+    for i in range(PEER_STORIES):
         model = MultinomialNB()
         model.partial_fit(earlier[i], [1], classes=[0, 1])
         model.partial_fit(np.asarray(others), [0])
@@ -92,40 +91,40 @@ def loop_of_classifiers(earlier: csr_matrix, stream: csr_matrix) -> float:
         for model in models:
             model.predict_joint_log_proba(row)
         if i % 10 == 0:
-            models[i % PEER_TOPICS].partial_fit(row, [1])
-    return PEER_TOPICS * PEER_DOCUMENTS / (time.perf_counter() - began)
+            models[i % PEER_STORIES].partial_fit(row, [1])
+    return PEER_STORIES * PEER_DOCUMENTS / (time.perf_counter() - began)
 
 
 def one_classifier(earlier: csr_matrix, stream: csr_matrix) -> float:
     from sklearn.naive_bayes import MultinomialNB
 
     model = MultinomialNB()
-    model.partial_fit(earlier[:TOPICS], np.arange(TOPICS), classes=np.arange(TOPICS))
+    model.partial_fit(earlier[:STORIES], np.arange(STORIES), classes=np.arange(STORIES))
     began = time.perf_counter()
     for i in range(WIDE_DOCUMENTS):
         row = stream[i]
         model.predict_joint_log_proba(row)
         if i % 10 == 0:
             model.partial_fit(row, [i])
-    return TOPICS * WIDE_DOCUMENTS / (time.perf_counter() - began)
+    return STORIES * WIDE_DOCUMENTS / (time.perf_counter() - began)
 
 
 def main() -> int:
     rng = np.random.default_rng(0)
     earlier = documents(EARLIER, 0, rng)
     stream = documents(DOCUMENTS, EARLIER, rng)
-    feedback = {d.docid: [f"t{i % TOPICS}"] for i, d in enumerate(stream) if i % 10 == 0}
-    print(f"{DOCUMENTS} documents of {LENGTH} words x {TOPICS} topics; one document in ten is learnt from")
+    feedback = {d.docid: [f"t{i % STORIES}"] for i, d in enumerate(stream) if i % 10 == 0}
+    print(f"{DOCUMENTS} documents of {LENGTH} words x {STORIES} stories; one document in ten is learnt from")
     good, slowest = True, float("inf")
     for name in MODELS:
         rate, learnt, size = ours(name, earlier, stream, feedback)
         good &= rate >= NEEDED and learnt == len(feedback)
         slowest = min(slowest, rate)
-        print(f"  {name:6} {rate:14,.0f} scores per second   {learnt} learnt, at most {size:,} bytes a topic")
+        print(f"  {name:6} {rate:14,.0f} scores per second   {learnt} learnt, at most {size:,} bytes a story")
     before, coming = rows(earlier), rows(stream)
     for label, peer in (
-        (f"scikit-learn, a loop of {PEER_TOPICS} MultinomialNB", loop_of_classifiers),
-        (f"scikit-learn, one MultinomialNB of {TOPICS} classes", one_classifier),
+        (f"scikit-learn, a loop of {PEER_STORIES} MultinomialNB", loop_of_classifiers),
+        (f"scikit-learn, one MultinomialNB of {STORIES} classes", one_classifier),
     ):
         rate = peer(before, coming)
         good &= slowest >= rate

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sdretrieval.records import Ranking, Run, rank_order
-from sdretrieval.trec import read_run, write_run
+from sdretrieval.collection.records import Ranking, Run, rank_order
+from sdretrieval.collection.trec import read_run, write_run
 
 TOPICS, HITS, REPEATS = 100, 1000, 5
 TARGET_SECONDS = 0.5
@@ -81,11 +81,13 @@ def main() -> None:
             ("read", seconds(lambda: read_run(ours)), seconds(lambda: plain_read(plain))),
         ]
         lists = shuffled(run)
-        rows.append((
-            "sort",
-            seconds(lambda: [rank_order(*one) for one in lists]),
-            seconds(lambda: [plain_sort(*one) for one in lists]),
-        ))  # fmt: skip
+        rows.append(
+            (
+                "sort",
+                seconds(lambda: [rank_order(*one) for one in lists]),
+                seconds(lambda: [plain_sort(*one) for one in lists]),
+            )
+        )
         if any(rank_order(*one).tolist() != plain_sort(*one) for one in lists):
             raise SystemExit("the two orders differ: the times mean nothing")
         if ours.read_text() != plain.read_text() or read_run(ours) != run:

@@ -17,17 +17,17 @@ __version__ = "0.1.0"
 
 # public name -> the module it lives in
 _HOMES = {
-    "open_snapshot": "sdretrieval.snapshot",
-    "Snapshot": "sdretrieval.snapshot",
-    "search": "sdretrieval.retrieval",
-    "rerank": "sdretrieval.retrieval",
-    "make_ranker": "sdretrieval.ranking.base",
+    "open_snapshot": "sdretrieval.index.snapshot",
+    "Snapshot": "sdretrieval.index.snapshot",
+    "search": "sdretrieval.ranking.retrieval",
+    "rerank": "sdretrieval.ranking.retrieval",
+    "make_ranker": "sdretrieval.ranking.registry",
     "Ranker": "sdretrieval.ranking.base",
-    "read_topics": "sdretrieval.trec",
-    "read_run": "sdretrieval.trec",
-    "write_run": "sdretrieval.trec",
-    "read_qrels": "sdretrieval.trec",
-    "SdretrievalError": "sdretrieval.errors",
+    "read_topics": "sdretrieval.collection.trec",
+    "read_run": "sdretrieval.collection.trec",
+    "write_run": "sdretrieval.collection.trec",
+    "read_qrels": "sdretrieval.collection.trec",
+    "SdretrievalError": "sdretrieval.core.errors",
 }
 __all__ = [
     "Ranker",
@@ -45,17 +45,18 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from sdretrieval.errors import SdretrievalError
-    from sdretrieval.ranking.base import Ranker, make_ranker
-    from sdretrieval.retrieval import rerank, search
-    from sdretrieval.snapshot import Snapshot, open_snapshot
-    from sdretrieval.trec import read_qrels, read_run, read_topics, write_run
+    from sdretrieval.collection.trec import read_qrels, read_run, read_topics, write_run
+    from sdretrieval.core.errors import SdretrievalError
+    from sdretrieval.index.snapshot import Snapshot, open_snapshot
+    from sdretrieval.ranking.base import Ranker
+    from sdretrieval.ranking.registry import make_ranker
+    from sdretrieval.ranking.retrieval import rerank, search
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'sdretrieval' has no attribute {name!r}")
-    import importlib
+    import importlib  # only where it is needed
 
     value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
     return value

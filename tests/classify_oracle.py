@@ -71,8 +71,12 @@ def maximise(log_likelihood, V: int, S: float | None) -> np.ndarray:
     start = np.zeros(V + (S is None))
     if S is None:
         start[V] = np.log(V)
-    best = minimize(lambda x: -log_likelihood(alpha(x)), start, method="L-BFGS-B",
-                    options={"maxiter": 5000, "maxfun": 200000, "ftol": 1e-15, "gtol": 1e-9})  # fmt: skip
+    best = minimize(
+        lambda x: -log_likelihood(alpha(x)),
+        start,
+        method="L-BFGS-B",
+        options={"maxiter": 5000, "maxfun": 200000, "ftol": 1e-15, "gtol": 1e-9},
+    )
     return alpha(best.x)
 
 

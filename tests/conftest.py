@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,24 @@ settings.load_profile("suite")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED_DATA = REPOSITORY.parent / "shared" / "data"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def commands_hear_signals() -> Iterator[None]:
+    """What tests start can be interrupted, also under ``nohup`` and in the background of a script.
+
+    There signals come in ignored, and stay so in every program that is started. A handler does not: here it does
+    nothing, as before, and a new program starts with the default.
+    """
+    names = [name for name in ("SIGHUP", "SIGINT", "SIGQUIT") if hasattr(signal, name)]
+    ignored = [
+        number for number in map(signal.Signals.__getitem__, names) if signal.getsignal(number) == signal.SIG_IGN
+    ]
+    for number in ignored:
+        signal.signal(number, lambda number, frame: None)
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @pytest.fixture(scope="session")

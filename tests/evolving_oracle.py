@@ -33,9 +33,15 @@ def alpha_18(
 
 
 def objective_12(
-    w: np.ndarray, X: np.ndarray, L: np.ndarray, C: np.ndarray, y: np.ndarray, w_p: np.ndarray,
-    gamma_A: float, gamma_I: float,
-) -> float:  # fmt: skip
+    w: np.ndarray,
+    X: np.ndarray,
+    L: np.ndarray,
+    C: np.ndarray,
+    y: np.ndarray,
+    w_p: np.ndarray,
+    gamma_A: float,
+    gamma_I: float,
+) -> float:
     """(12) for the linear kernel, as a function of the weights."""
     f = X @ w
     return float(np.sum(C * (y - f) ** 2) + gamma_I / len(X) ** 2 * f @ L @ f + gamma_A * np.sum((w - w_p) ** 2))

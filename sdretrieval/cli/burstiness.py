@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from sdretrieval.errors import ParameterError
+from sdretrieval.core.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sdretrieval.distributions.burstiness import Burstiness
-    from sdretrieval.snapshot import Snapshot
+    import numpy as np
+
+    from sdretrieval.estimate.distributions.burstiness import Burstiness, WordClass
+    from sdretrieval.index.snapshot import Snapshot
 
 EXAMPLE = """\
 examples:
@@ -39,16 +42,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--distributions", nargs="+", metavar="NAME", default=None, help="multinomial dcm dirichlet sd (default: all)"
     )
     parser.add_argument(
-        "--smoothing", default="0.9", metavar="λ|auto",
+        "--smoothing",
+        default="0.9",
+        metavar="λ|auto",
         help="of Dirichlet and SD: the share of a document's own words; auto chooses it (default: 0.9, the thesis's)",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--words", type=int, default=1000, metavar="N", help="of each class to look at; 0 is all (default: %(default)s)"
     )
     parser.add_argument(
-        "--choose-by", choices=("likelihood", "tail"), default="likelihood",
+        "--choose-by",
+        choices=("likelihood", "tail"),
+        default="likelihood",
         help="how S is chosen: likelihood of documents, or how counts of 1, 2, … fall off (default: %(default)s)",
-    )  # fmt: skip
+    )
     parser.add_argument("--as-printed", action="store_true", help="predict as the thesis does; no likelihood then")
     parser.add_argument("--seed", type=int, default=0, help="of splits and samples (default: %(default)s)")
     parser.add_argument("--plot", metavar="FILE", help="the picture: .png, .svg or .pdf")
@@ -56,23 +63,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from sdretrieval.distributions.burstiness import NAMES, analyse
-    from sdretrieval.files import check_writable
-    from sdretrieval.snapshot import open_snapshot
+    from sdretrieval.core.files import check_writable
+    from sdretrieval.estimate.distributions.burstiness import NAMES, analyse
+    from sdretrieval.index.snapshot import open_snapshot
 
     if args.plot:
         check_writable(args.plot)
-    names = list(dict.fromkeys(args.distributions or NAMES))
-    unknown = [name for name in names if name not in NAMES]
-    if unknown:
-        raise ParameterError(f"no distribution {unknown[0]!r}", remedy=f"One of: {', '.join(NAMES)}.")
     snapshot = open_snapshot(args.index)
     found = analyse(
-        snapshot.by_doc, smoothing=_smoothing(args.smoothing), words=args.words, seed=args.seed, names=names,
-        choose_by=args.choose_by, as_printed=args.as_printed,
-    )  # fmt: skip
+        snapshot.by_doc,
+        smoothing=_smoothing(args.smoothing),
+        words=args.words,
+        seed=args.seed,
+        names=list(dict.fromkeys(args.distributions or NAMES)),
+        choose_by=args.choose_by,
+        as_printed=args.as_printed,
+    )
     if args.plot:
-        from sdretrieval.distributions.burstiness_plots import write_plot
+        from sdretrieval.estimate.distributions.burstiness_plots import write_plot
 
         write_plot(found, args.plot, snapshot.name)
         print(f"wrote {args.plot}", file=sys.stderr)
@@ -94,7 +102,7 @@ def _smoothing(text: str) -> float | None:
 
 def summary(found: Burstiness, snapshot: Snapshot) -> str:
     """Tables for people."""
-    from sdretrieval.evaluate.tables import number, text_table
+    from sdretrieval.core.tables import number, text_table
 
     train, chosen, test = found.sizes
     how = "look of the tail" if found.choose_by == "tail" else "likelihood"
@@ -106,9 +114,13 @@ def summary(found: Burstiness, snapshot: Snapshot) -> str:
             ["words", "for example", "number", "looked at", "occurrences", "in a document", "times if present"],
             [
                 [
-                    one.name, ", ".join(_examples(one, snapshot)), f"{len(one.words):,}", f"{len(one.sample):,}",
+                    one.name,
+                    ", ".join(_examples(one, snapshot)),
+                    f"{len(one.words):,}",
+                    f"{len(one.sample):,}",
                     f"{100 * one.share_of_occurrences:.1f} %",
-                    f"{100 * (1 - found.empirical[one.name][0]):.3g} %", number(_mean_if_present(found, one.name), 2),
+                    f"{100 * (1 - found.empirical[one.name][0]):.3g} %",
+                    number(_mean_if_present(found.empirical[one.name]), 2),
                 ]
                 for one in found.classes
             ],
@@ -116,28 +128,25 @@ def summary(found: Burstiness, snapshot: Snapshot) -> str:
         ),
         "",
         _table(found),
-    ]  # fmt: skip
+    ]
     if not found.as_printed and "multinomial" in found.fits and len(found.fits) > 1:
         lines += ["", _against_multinomial(found)]
     return "\n".join(lines)
 
 
-def _mean_if_present(found: Burstiness, name: str) -> float:
-    import numpy as np
-
-    masses = found.empirical[name]
+def _mean_if_present(masses: np.ndarray) -> float:
     present = masses[1:].sum()
-    return float(masses[1:] @ np.arange(1, len(masses)) / present) if present else float("nan")
+    return float(masses @ range(len(masses)) / present) if present else float("nan")
 
 
-def _examples(one: Any, snapshot: Snapshot) -> list[str]:
+def _examples(one: WordClass, snapshot: Snapshot) -> list[str]:
     """The class's most frequent words among those looked at."""
     order = one.sample[(-snapshot.cf[one.sample]).argsort(kind="stable")]
     return [snapshot.term(int(word)) for word in order[:4]]
 
 
 def _table(found: Burstiness) -> str:
-    from sdretrieval.evaluate.tables import number, text_table
+    from sdretrieval.core.tables import number, text_table
 
     header = ["distribution", "S", "λ"]
     header += [f"KL {one.name}" for one in found.classes] + [f"if present, {one.name}" for one in found.classes]
@@ -155,8 +164,8 @@ def _table(found: Burstiness) -> str:
 
 def _against_multinomial(found: Burstiness) -> str:
     """Is the difference more than luck with these documents?"""
+    from sdretrieval.core.tables import probability
     from sdretrieval.evaluate.significance import differences, paired_t
-    from sdretrieval.evaluate.tables import probability
 
     base = found.per_document["multinomial"]
     lines = ["log-likelihood against the multinomial (nats per word, paired t over documents)"]
@@ -170,11 +179,10 @@ def _against_multinomial(found: Burstiness) -> str:
 
 
 def as_dict(found: Burstiness, snapshot: Snapshot) -> dict[str, Any]:
-    """Everything, as plain values."""
-    from math import isfinite
+    """Everything, as plain values; null for what is no number."""
 
-    def plain(value: float | None) -> float | None:
-        return None if value is None or not isfinite(value) else float(value)
+    def plain(**values: float) -> dict[str, float | None]:
+        return {name: float(value) if isfinite(value) else None for name, value in values.items()}
 
     return {
         "index": snapshot.name,
@@ -183,27 +191,29 @@ def as_dict(found: Burstiness, snapshot: Snapshot) -> dict[str, Any]:
         "as_printed": found.as_printed,
         "classes": [
             {
-                "name": one.name, "words": len(one.words), "looked_at": len(one.sample),
-                "share_of_occurrences": one.share_of_occurrences, "empirical": found.empirical[one.name].tolist(),
+                "name": one.name,
+                "words": len(one.words),
+                "looked_at": len(one.sample),
+                "share_of_occurrences": one.share_of_occurrences,
+                "empirical": found.empirical[one.name].tolist(),
             }
             for one in found.classes
         ],
         "distributions": [
             {
-                "name": name, "scale": found.scales[name], "smoothing": found.smoothings[name],
-                "perplexity": plain(found.perplexity[name]),
+                "name": name,
+                "scale": found.scales[name],
+                "smoothing": found.smoothings[name],
+                **plain(perplexity=found.perplexity[name]),
                 "classes": {
                     one: {
-                        "kl": plain(fit.kl), "kl_present": plain(fit.kl_present),
-                        "log_likelihood": plain(fit.log_likelihood), "predicted": fit.masses.tolist(),
+                        **plain(kl=fit.kl, kl_present=fit.kl_present, log_likelihood=fit.log_likelihood),
+                        "predicted": fit.masses.tolist(),
                     }
                     for one, fit in fits.items()
                 },
-                "trials": [
-                    {"scale": t.scale, "smoothing": t.smoothing, "value": plain(t.value)}
-                    for t in found.trials.get(name, [])
-                ],
+                "trials": [plain(**vars(trial)) for trial in found.trials.get(name, [])],
             }
             for name, fits in found.fits.items()
         ],
-    }  # fmt: skip
+    }

@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from sdretrieval.errors import ParameterError, SdretrievalError
+from sdretrieval.core.errors import ParameterError, SdretrievalError
 
 EXAMPLE = """\
 example:
@@ -52,18 +52,14 @@ def run(args: argparse.Namespace) -> int:
     say("# rankings: query likelihood, relevance models, smoothed-Dirichlet feedback, without and with time")
     runs = {name: folder / f"{name.lower()}.txt" for name in RUNS}
     for name, flags in RUNS.items():
-        do(
-            "search", "--index", index, "--topics", files.topics, *flags, *AS_OF, "--tag", name,
-            "--save-expansion", f"{runs[name]}.expansion.jsonl", "--output", runs[name],
-        )  # fmt: skip
+        output = ["--tag", name, "--save-expansion", f"{runs[name]}.expansion.jsonl", "--output", runs[name]]
+        do("search", "--index", index, "--topics", files.topics, *flags, *AS_OF, *output)
     named = [f"{name}={path}" for name, path in runs.items()]
     say("# how good they are; the first run is the baseline of the significance tests")
     do("evaluate", files.qrels, *named, "--measures", "AP", "P@5", "--baseline", "QL", "--test", "t", "wilcoxon")
     page = folder / "report.html"
-    do(
-        "report", files.qrels, *named, "--topics", files.topics, "--documents", files.documents,
-        "--title", "The demo collection", "--output", page,
-    )  # fmt: skip
+    beside = ["--topics", files.topics, "--documents", files.documents]
+    do("report", files.qrels, *named, *beside, "--title", "The demo collection", "--output", page)
     say(f"\nruns, with manifests and expanded queries beside them: {folder}\nreport: {page}")
     say(f"done in {time.perf_counter() - began:.1f} s")
     return 0
@@ -88,8 +84,8 @@ def do(*words: object) -> None:
 
 def _index_once(documents: Path, index: Path) -> None:
     """Index the collection, unless this very collection is indexed there already; never over anything else."""
-    from sdretrieval.files import atomic_writer
-    from sdretrieval.manifest import file_digest
+    from sdretrieval.core.files import atomic_writer
+    from sdretrieval.ranking.manifest import file_digest
 
     stamp, digest = index / "demo.txt", file_digest(documents)
     if stamp.is_file() and stamp.read_text().strip() == digest:

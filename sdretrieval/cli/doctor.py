@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from sdretrieval import __version__
-from sdretrieval.errors import SdretrievalError
+from sdretrieval.core.errors import SdretrievalError
 
 EXAMPLE = """\
 examples:
@@ -51,7 +51,7 @@ class Examination:
         self.problems.append({"problem": what, "fix": fix})
 
     def machine(self) -> None:
-        from sdretrieval.lucene import jvm
+        from sdretrieval.core import jvm
 
         self.fact("sdretrieval", __version__)
         self.fact("Python", f"{platform.python_version()} ({sys.executable})")
@@ -69,7 +69,7 @@ class Examination:
             chosen = jvm.find_java()
             self.fact("Java used", f"{chosen.version} ({chosen.source})")
             self.fact("Anserini", jvm.anserini_jar().name)
-            from sdretrieval.lucene.inspect import lucene_version
+            from sdretrieval.index.lucene.contents import lucene_version
 
             self.fact("Lucene", lucene_version())
         except SdretrievalError as error:
@@ -77,7 +77,7 @@ class Examination:
 
     def spark(self) -> None:
         """For `sdretrieval spark`. Nothing else needs it, so that what is missing is no problem."""
-        from sdretrieval.integrations.spark.session import java_for_spark
+        from sdretrieval.plugins.spark.session import java_for_spark
 
         try:
             self.fact("PySpark", version("pyspark"))
@@ -90,10 +90,10 @@ class Examination:
             self.fact("Java for Spark", f"none. {error.message} {error.remedy or ''}".rstrip())
 
     def index(self, index: Path) -> None:
-        from sdretrieval.lucene.analysis import analyzer_of, read_notes
-        from sdretrieval.lucene.export import TIME_FIELD, fingerprint
-        from sdretrieval.lucene.inspect import inspect_index
-        from sdretrieval.snapshot import open_snapshot, snapshot_state
+        from sdretrieval.index.index_notes import analyzer_of, read_notes
+        from sdretrieval.index.lucene.contents import inspect_index
+        from sdretrieval.index.lucene.export import TIME_FIELD, fingerprint
+        from sdretrieval.index.snapshot import open_snapshot, snapshot_state
 
         try:
             fingerprint(index)
@@ -122,8 +122,7 @@ class Examination:
             self.problem(error.message, error.remedy or "")
 
     def _dates(self, snapshot) -> None:
-        from sdretrieval.snapshot import UNDATED
-        from sdretrieval.times import format_time
+        from sdretrieval.core.times import UNDATED, format_time
 
         dated = snapshot.times[snapshot.times != UNDATED]
         if len(dated):

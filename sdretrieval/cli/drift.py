@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sdretrieval.errors import IndexProblem, ParameterError
+from sdretrieval.core.errors import IndexProblem, ParameterError
 
 if TYPE_CHECKING:
-    from sdretrieval.snapshot import Snapshot
-    from sdretrieval.temporal.drift import DriftAnalysis
+    from sdretrieval.estimate.time.drift import DriftAnalysis
+    from sdretrieval.index.snapshot import Snapshot
 
 EXAMPLE = """\
 examples:
@@ -30,16 +30,16 @@ words around that time, weighted by a kernel; bands are 95 % intervals that allo
 Undated documents are left out.
 """
 
-KERNELS = ("uniform", "triangular", "epanechnikov", "tricube", "gaussian")
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    from sdretrieval.estimate.time.kernels import kernel_names
+
     parser.epilog = EXAMPLE
     parser.add_argument("--index", required=True, metavar="DIR", help="a Lucene index with dates")
     parser.add_argument(
         "--words", nargs="+", metavar="WORD", default=None, help="words to follow (default: the six fastest)"
     )
-    parser.add_argument("--kernel", choices=KERNELS, default="tricube", help="default: %(default)s")
+    parser.add_argument("--kernel", choices=kernel_names(), default="tricube", help="default: %(default)s")
     parser.add_argument(
         "--bandwidth",
         default="auto",
@@ -69,7 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from sdretrieval.temporal.timeline import parse_duration
+    from sdretrieval.core.timeline import parse_duration
 
     resolution = parse_duration(args.resolution)
     bandwidth = None if args.bandwidth == "auto" else parse_duration(args.bandwidth)
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     if args.output is not None and Path(args.output).exists() and not Path(args.output).is_dir():
         raise ParameterError(f"--output {args.output} is a file", remedy="Name a folder.")
 
-    from sdretrieval.snapshot import open_snapshot
+    from sdretrieval.index.snapshot import open_snapshot
 
     snapshot = open_snapshot(args.index)
     if not snapshot.is_dated:
@@ -89,15 +89,22 @@ def run(args: argparse.Namespace) -> int:
         )
     words = None if args.words is None else [find_word(snapshot, word) for word in args.words]
 
-    from sdretrieval.temporal.drift import analyse
-    from sdretrieval.temporal.drift_files import as_dict, write_tables
+    from sdretrieval.estimate.time.drift import analyse
+    from sdretrieval.estimate.time.drift_files import as_dict, write_tables
 
     analysis = analyse(
-        snapshot.by_doc, snapshot.times, words=words, kernel=args.kernel, bandwidth=bandwidth,
-        resolution=resolution, fastest=args.fastest, most_words=args.vocabulary, seed=args.seed,
-    )  # fmt: skip
+        snapshot.by_doc,
+        snapshot.times,
+        words=words,
+        kernel=args.kernel,
+        bandwidth=bandwidth,
+        resolution=resolution,
+        fastest=args.fastest,
+        most_words=args.vocabulary,
+        seed=args.seed,
+    )
     if args.output is not None:
-        from sdretrieval.temporal.drift_plots import write_plots
+        from sdretrieval.estimate.time.drift_plots import write_plots
 
         folder = Path(args.output)
         written = [*write_tables(analysis, snapshot.term, folder), *write_plots(analysis, snapshot.term, folder)]
@@ -129,8 +136,8 @@ def find_word(snapshot: Snapshot, word: str) -> int:
 
 def summary(analysis: DriftAnalysis, snapshot: Snapshot) -> str:
     """A few lines for people."""
-    from sdretrieval.temporal.timeline import format_duration
-    from sdretrieval.times import format_time
+    from sdretrieval.core.timeline import format_duration
+    from sdretrieval.core.times import format_time
 
     day = slice(0, 10)
     first, last = (format_time(round(t))[day] for t in (analysis.first, analysis.last))

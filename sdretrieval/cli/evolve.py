@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import asdict
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sdretrieval.errors import ParameterError
+from sdretrieval.cli import document_options
+from sdretrieval.core.errors import ParameterError
 
 if TYPE_CHECKING:
-    from sdretrieval.classify.evolving.run import FrameResult
-    from sdretrieval.labelled import LabelledCorpus
+    from sdretrieval.learn.evolving.frame_classifier import FrameClassifier
+    from sdretrieval.learn.evolving.run import FrameResult, Selection
+    from sdretrieval.learn.labelled import LabelledCorpus
 
 EXAMPLE = """\
 examples:
@@ -34,6 +37,9 @@ without labels goes by history and neighbours; a label that was never seen befor
 """
 
 METHODS = {"ssl-e": "SSLE", "ssl": "SSL", "ssl-naive": "SSLNaive", "offline": "SSLEOffline"}
+# Parameters of the classifiers by flag; the latter may change from one frame to the next, the former may not.
+LASTING = {"--frame": "frame", "--kernel": "kernel", "--rbf-gamma": "gamma"}
+CHANGING = ("gamma_A", "gamma_I", "neighbours", "representer")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,40 +48,37 @@ def configure(parser: argparse.ArgumentParser) -> None:
     source.add_argument("--index", metavar="DIR", help="a Lucene index that stores labels and dates")
     source.add_argument("--input", nargs="+", metavar="FILE", help="JSONL or any corpus that `sdretrieval index` reads")
     documents = parser.add_argument_group("what is in them")
-    documents.add_argument("--label-field", default="labels", metavar="NAME", help="default: %(default)s")
-    documents.add_argument("--label-separator", metavar="CHAR", help="between several labels in one text, as in tables")
-    documents.add_argument("--date-field", metavar="NAME", help="default: date, or what the index was made with")
-    documents.add_argument("--date-format", metavar="PATTERN", help="strptime pattern of the dates")
-    documents.add_argument("--id-field", metavar="NAME", help="default: id")
-    documents.add_argument(
-        "--contents-field", metavar="NAME", action="append", default=[],
-        help="field of the text; may be repeated (default: contents)",
-    )  # fmt: skip
-    documents.add_argument("--format", default="auto", metavar="NAME", help="as in `sdretrieval index`")
-    documents.add_argument("--encoding", default="utf-8", help="default: %(default)s")
-    documents.add_argument("--skip-bad", action="store_true", help="leave out bad documents instead of stopping")
+    document_options.add_label_arguments(documents, default="labels", help="default: %(default)s")
+    document_options.add_field_arguments(
+        documents, date="field of the date (default: date, or what the index was made with)"
+    )
+    document_options.add_file_arguments(documents)
     documents.add_argument(
         "--classes", nargs="+", metavar="LABEL", help="only these labels count; documents with others are left out"
     )
     documents.add_argument(
-        "--frame", default=None, metavar="TIME",
+        "--frame",
+        default=None,
+        metavar="TIME",
         help="year, month, week, day, hour, or a length of time such as 14d (default: month)",
-    )  # fmt: skip
+    )
     method = parser.add_argument_group("method")
     method.add_argument("--method", choices=tuple(METHODS), default=None, help="default: ssl-e")
+    number: Any = {"type": float, "metavar": "X"}
     method.add_argument(
-        "--gamma-a", type=float, metavar="X", help="γ_A, nearness to the previous classifier (default: 0.01)"
+        "--gamma-a", dest="gamma_A", help="γ_A, nearness to the previous classifier (default: 0.01)", **number
     )
     method.add_argument(
-        "--gamma-i", type=float, metavar="X", help="γ_I, agreement of neighbours, divided by n² (default: 100)"
+        "--gamma-i", dest="gamma_I", help="γ_I, agreement of neighbours, divided by n² (default: 100)", **number
     )
     method.add_argument("--neighbours", type=int, metavar="N", help="of each document in the graph (default: 10)")
-    method.add_argument("--kernel", choices=("linear", "rbf"), help="default: linear")
-    method.add_argument("--rbf-gamma", type=float, metavar="X", help="of exp(-gamma ‖x - x'‖²) (default: 1)")
+    method.add_argument("--kernel", choices=("linear", "rbf"), help="of documents, not of times (default: linear)")
+    method.add_argument("--rbf-gamma", dest="gamma", help="of exp(-gamma ‖x - x'‖²) (default: 1)", **number)
     method.add_argument(
-        "--representer", choices=("frame", "history"),
+        "--representer",
+        choices=("frame", "history"),
         help="ssl-e: frame is the paper's, history forgets no word (default: frame)",
-    )  # fmt: skip
+    )
     trial = parser.add_argument_group("measuring")
     shown = trial.add_mutually_exclusive_group()
     shown.add_argument("--labels-per-frame", type=int, metavar="N", help="show so many labels a frame, hide the others")
@@ -94,46 +97,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from sdretrieval.files import check_writable
+    from sdretrieval.core.files import check_writable
+    from sdretrieval.learn.evolving.plots import picture_kind
 
     for path in (args.output, args.plot, args.save):
         if path is not None:
             check_writable(path)
-    if args.plot is not None and Path(args.plot).suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise ParameterError(f"--plot {args.plot}: a plot is written as .png, .svg or .pdf")
+    if args.plot is not None:
+        picture_kind(Path(args.plot))
     if args.save and args.method == "offline":
         raise ParameterError("--save: the offline method cannot go on later", remedy="Use --method ssl-e.")
 
-    from sdretrieval.classify.evolving.run import Words, evolve, load_run, save_run, select
-    from sdretrieval.labelled import read_labelled
+    from sdretrieval.learn.evolving.run import Words, evolve, load_run, save_run
+    from sdretrieval.learn.labelled import read_labelled
 
+    model, words = (_new_model(args), Words()) if args.resume is None else load_run(args.resume)
     if args.resume is not None:
-        model, words = load_run(args.resume)
-        _check_resumed(args, model)
-    else:
-        model, words = _model(args), Words()
-    corpus = read_labelled(
-        args.index or args.input, label_field=args.label_field, labels_required=False,
-        date_field=args.date_field or (None if args.index else "date"), date_format=args.date_format,
-        label_separator=args.label_separator, id_field=args.id_field, contents=args.contents_field,
-        format=args.format, encoding=args.encoding, skip_bad=args.skip_bad,
-    )  # fmt: skip
-    selection = select(
-        corpus, frame=model.frame, classes=args.classes, per_frame=args.labels_per_frame,
-        fraction=args.label_fraction, seed=args.seed,
-    )  # fmt: skip
-    selection, seen = _new_frames(selection, model)
-    for count, why in (
-        (selection.undated, "have no date"),
-        (selection.of_other_classes, "have other labels only"),
-        (seen, f"are of frames up to {model.frames_[-1].name if seen else ''}, seen before"),
-    ):
-        if count:
-            print(f"{count} documents {why}: left out", file=sys.stderr)
-    if args.resume is None and not selection.shown.any():
-        raise ParameterError(
-            f"no document has a label in the field {args.label_field!r}", remedy="Check --label-field and --classes."
-        )
+        _change(args, model)
+    args.date_field = args.date_field or (None if args.index else "date")
+    options = {"label_field": args.label_field, "labels_required": False, **document_options.reading_options(args)}
+    corpus = read_labelled(args.index or args.input, **options)
+    selection = _selected(args, corpus, model)
     results = list(evolve(corpus, selection, model, words))
     if args.output is not None:
         write_predictions(args.output, results, corpus, set(selection.rows[selection.shown].tolist()))
@@ -150,15 +134,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _model(args: argparse.Namespace) -> Any:
-    from sdretrieval.classify import evolving
+def _new_model(args: argparse.Namespace) -> FrameClassifier:
+    from sdretrieval.learn import evolving
 
     method = args.method or "ssl-e"
-    given = {
-        "gamma_A": args.gamma_a, "gamma_I": args.gamma_i, "neighbours": args.neighbours, "kernel": args.kernel,
-        "gamma": args.rbf_gamma, "representer": args.representer, "frame": args.frame,
-    }  # fmt: skip
-    given = {name: value for name, value in given.items() if value is not None}
+    given = {name: value for name in (*LASTING.values(), *CHANGING) if (value := getattr(args, name)) is not None}
     if method != "ssl-e" and "representer" in given:
         raise ParameterError(f"--representer is of ssl-e, not of {method}")
     if method != "offline":
@@ -166,72 +146,83 @@ def _model(args: argparse.Namespace) -> Any:
     return getattr(evolving, METHODS[method])(**given)
 
 
-def _check_resumed(args: argparse.Namespace, model: Any) -> None:
-    """γ's may change from one frame to the next; what the saved classifier is may not."""
-    if args.method is not None and METHODS[args.method] != type(model).__name__:
-        raise ParameterError(
-            f"{args.resume} holds a {type(model).__name__}: --method {args.method} cannot go on from it"
-        )
-    for flag, name in (("frame", "frame"), ("kernel", "kernel"), ("rbf_gamma", "gamma")):
-        value = getattr(args, flag)
+def _change(args: argparse.Namespace, model: FrameClassifier) -> None:
+    """The flags in the place of a saved classifier's parameters."""
+    method = type(model).__name__
+    if args.method is not None and METHODS[args.method] != method:
+        raise ParameterError(f"{args.resume} holds a {method}: --method {args.method} cannot go on from it")
+    if args.representer is not None and method != "SSLE":
+        raise ParameterError(f"--representer is of ssl-e: {args.resume} holds a {method}")
+    for flag, name in LASTING.items():
+        value = getattr(args, name)
         if value is not None and value != getattr(model, name):
             raise ParameterError(
-                f"--{flag.replace('_', '-')} {value}: {args.resume} was made with {getattr(model, name)}",
+                f"{flag} {value}: {args.resume} was made with {getattr(model, name)}",
                 remedy="Leave the flag out, or start again without --resume.",
             )
-    for flag, name in (("gamma_a", "gamma_A"), ("gamma_i", "gamma_I"), ("neighbours", "neighbours")):
-        if getattr(args, flag) is not None:
-            model.set_params(**{name: getattr(args, flag)})
-    if args.representer is not None:
-        model.set_params(representer=args.representer)
+    model.set_params(**{name: value for name in CHANGING if (value := getattr(args, name)) is not None})
 
 
-def _new_frames(selection: Any, model: Any) -> tuple[Any, int]:
-    """Without the documents of frames that a resumed classifier has seen."""
-    from dataclasses import replace
+def _selected(args: argparse.Namespace, corpus: LabelledCorpus, model: FrameClassifier) -> Selection:
+    """What takes part, without the frames that a resumed classifier has seen."""
+    from sdretrieval.learn.evolving.run import select
 
-    frames = getattr(model, "frames_", [])
-    if not frames:
-        return selection, 0
-    new = selection.frames > frames[-1].name
+    selection = select(
+        corpus,
+        frame=model.frame,
+        classes=args.classes,
+        per_frame=args.labels_per_frame,
+        fraction=args.label_fraction,
+        seed=args.seed,
+    )
+    last = model.frames_[-1].name if model.started and model.frames_ else ""
+    new = selection.frames > last
+    for number, why in (
+        (selection.undated, "have no date"),
+        (selection.of_other_classes, "have other labels only"),
+        (int((~new).sum()) if new.any() else 0, f"are of frames up to {last}, seen before"),
+    ):
+        if number:
+            print(f"{number} documents {why}: left out", file=sys.stderr)
     if not new.any():
         raise ParameterError(
-            f"every document is of a frame up to {frames[-1].name}, which the saved classifier has seen",
+            f"every document is of a frame up to {last}, which the saved classifier has seen",
             remedy="Give documents of later frames.",
         )
-    kept = replace(
-        selection, rows=selection.rows[new], labels=selection.labels[new], frames=selection.frames[new],
-        shown=selection.shown[new],
-    )  # fmt: skip
-    return kept, int((~new).sum())
+    if args.resume is None and not selection.shown.any():
+        raise ParameterError(
+            f"no document has a label in the field {args.label_field!r}", remedy="Check --label-field and --classes."
+        )
+    return selection.part(new)
 
 
 def write_predictions(path: str, results: list[FrameResult], corpus: LabelledCorpus, shown: set[int]) -> None:
     """Document, frame, predicted label, decision value, and the label it came with."""
-    from sdretrieval.files import atomic_writer
+    from sdretrieval.core.files import atomic_writer
 
     as_table = ".tsv" in Path(path).suffixes
     with atomic_writer(path) as out:
         if as_table:
             out.write("id\tframe\tpredicted\tscore\tlabel\tlabelled\n")
         for result in results:
-            for i, row in enumerate(result.rows):
-                scores = result.scores[i]
+            name = result.record.name
+            for row, predicted, scores in zip(result.rows, result.predicted, result.scores, strict=True):
+                docid, label, labelled = corpus.docids[row], corpus.labels[row], int(row) in shown
                 best = float(scores if scores.ndim == 0 else scores.max(initial=0.0))
-                label = corpus.labels[row]
-                labelled = int(row) in shown
                 if as_table:
-                    cells = (corpus.docids[row], result.record.name, str(result.predicted[i]), f"{best:.6g}",
-                             ",".join(label), "yes" if labelled else "no")  # fmt: skip
+                    yes = "yes" if labelled else "no"
+                    cells = (docid, name, str(predicted), f"{best:.6g}", ",".join(label), yes)
                     out.write("\t".join(" ".join(cell.split()) for cell in cells) + "\n")
                     continue
                 each = [-best, best] if scores.ndim == 0 else [float(s) for s in scores]
                 record = {
-                    "id": corpus.docids[row], "frame": result.record.name,
-                    "predicted": str(result.predicted[i]) or None,
+                    "id": docid,
+                    "frame": name,
+                    "predicted": str(predicted) or None,
                     "scores": {str(c): round(s, 6) for c, s in zip(result.classes, each, strict=True)},
-                    "label": list(label), "labelled": labelled,
-                }  # fmt: skip
+                    "label": list(label),
+                    "labelled": labelled,
+                }
                 out.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
@@ -240,7 +231,7 @@ def as_dict(result: FrameResult) -> dict[str, Any]:
     quality = {
         name: None if isnan(value) else value for name, value in (("auc", result.auc), ("accuracy", result.accuracy))
     }
-    return {**result.record.as_dict(), **quality}
+    return {**asdict(result.record), **quality}
 
 
 def table(results: list[FrameResult]) -> str:
@@ -270,7 +261,7 @@ def table(results: list[FrameResult]) -> str:
 
 
 def _plot(path: Path, method: str, results: list[FrameResult]) -> None:
-    from sdretrieval.classify.evolving.plots import write_figure
+    from sdretrieval.learn.evolving.plots import write_figure
 
     curves: dict[str, list[float]] = {}
     if any(not isnan(result.auc) for result in results):

@@ -8,8 +8,9 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from sdretrieval.cli import options
-from sdretrieval.cli.explain import terminal_width
-from sdretrieval.errors import InputError
+from sdretrieval.cli.bar_tables import bar_table, significant, terminal_width, wrapped
+from sdretrieval.core.errors import InputError
+from sdretrieval.core.tables import text_table
 from sdretrieval.ranking.expansion import (
     ExpandedQuery,
     ExpansionDiff,
@@ -47,11 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for action in (show, compare):
         action.add_argument("--qid", action="append", default=[], metavar="ID", help="only this topic; may be repeated")
         action.add_argument(
-            "--top",
-            type=options.positive,
-            default=20,
-            metavar="N",
-            help="words of a topic (default: %(default)s)",
+            "--top", type=options.positive, default=20, metavar="N", help="words of a topic (default: %(default)s)"
         )
         action.add_argument("--json", action="store_true", help="for scripts; one line per topic, all words")
 
@@ -101,18 +98,16 @@ def _some(qids: Sequence[str], n: int = 10) -> str:
 
 def query_text(query: ExpandedQuery, width: int, top: int) -> str:
     """One expanded query: where it comes from, then its words with bars."""
-    from sdretrieval.ranking.explain import bar_table, significant
-
     lines = [_title(query, width), f"  {_origin(query)}"]
     if query.feedback:
         by_weight = sorted(query.feedback, key=lambda pair: -pair[1])
         shown = ", ".join(f"{docid} {significant(weight)}" for docid, weight in by_weight[:5])
-        more = f", and {len(by_weight) - 5} more" if len(by_weight) > 5 else ""
-        lines += _wrapped(f"learnt from {shown}{more}", width)
+        lines += wrapped(f"learnt from {shown}{_and_more(by_weight, 5)}", width)
     words = sorted(query.terms.items(), key=lambda pair: (-abs(pair[1]), pair[0]))
     if words:
-        rows = [[word, significant(weight)] for word, weight in words[:top]]
-        lines.append(bar_table(["word", "weight"], rows, [weight for _, weight in words[:top]], width))
+        weights = [weight for _, weight in words[:top]]
+        columns = [("word", [word for word, _ in words[:top]]), ("weight", [significant(w) for w in weights])]
+        lines += bar_table(columns, weights, width)
     if len(words) > top:
         lines.append(f"  … {len(words) - top} more words")
     return "\n".join(lines)
@@ -120,54 +115,47 @@ def query_text(query: ExpandedQuery, width: int, top: int) -> str:
 
 def diff_text(difference: ExpansionDiff, a: str, b: str, width: int, top: int) -> str:
     """One line per topic: how alike, and the strongest words that only one has."""
-    from sdretrieval.evaluate.tables import text_table
-
     topics = difference.topics
     header = ["topic", "words A", "words B", "common", "Jaccard", "cosine", f"of top {top}"]
+    alike = [(t.jaccard, t.cosine, t.strongest_in_common(top)) for t in topics]
     rows = [
-        [
-            t.qid, f"{len(t.a.terms)}", f"{len(t.b.terms)}", f"{t.common}",
-            f"{t.jaccard:.2f}", f"{t.cosine:.3f}", f"{t.strongest_in_common(top)}",
-        ]
-        for t in topics
-    ]  # fmt: skip
-    columns = zip(*((t.jaccard, t.cosine, t.strongest_in_common(top)) for t in topics), strict=True)
-    mean = [sum(values) / len(topics) for values in columns]
-    rows.append(["mean", "", "", "", f"{mean[0]:.2f}", f"{mean[1]:.3f}", f"{mean[2]:.1f}"])
+        [t.qid, f"{len(t.a.terms)}", f"{len(t.b.terms)}", f"{t.common}", f"{j:.2f}", f"{c:.3f}", f"{n}"]
+        for t, (j, c, n) in zip(topics, alike, strict=True)
+    ]
+    jaccard, cosine, strongest = (sum(values) / len(topics) for values in zip(*alike, strict=True))
+    rows.append(["mean", "", "", "", f"{jaccard:.2f}", f"{cosine:.3f}", f"{strongest:.1f}"])
     lines = text_table(header, rows).splitlines()
-    room = (width - max(map(len, lines)) - 4) // 2
+    longest = max(map(len, lines))
+    room = (width - longest - 4) // 2
     if room >= 12:
-        longest = max(map(len, lines))
         heads = [("only in A", "only in B")]
         heads += [(_names(t.only_a, room), _names(t.only_b, room)) for t in topics]
         for i, (left, right) in enumerate(heads):
             lines[i] = f"{lines[i]:<{longest}}  {left:<{room}}  {right}".rstrip()
-    top_lines = [
-        f"A  {a}: {_origins([t.a for t in topics])}",
-        f"B  {b}: {_origins([t.b for t in topics])}",
-        "",
-    ]
-    tail = []
+    lines[:0] = [f"A  {a}: {_origins([t.a for t in topics])}", f"B  {b}: {_origins([t.b for t in topics])}", ""]
     for name, qids in (("A", difference.only_a), ("B", difference.only_b)):
         if qids:
-            tail.append(f"{len(qids)} topics only in {name}: {_some(qids)}")
-    return "\n".join([*top_lines, *lines, *tail])
+            lines.append(f"{len(qids)} topics only in {name}: {_some(qids)}")
+    return "\n".join(lines)
 
 
 def topic_text(topic: TopicDiff, width: int, top: int) -> str:
     """One topic word by word."""
-    from sdretrieval.ranking.explain import bar_table
-
     lines = [_title(topic.a, width), f"  A  {_origin(topic.a)}", f"  B  {_origin(topic.b)}"]
     alike = (
         f"cosine {topic.cosine:.3f}; {topic.common} words in common (Jaccard {topic.jaccard:.2f}); "
         f"{topic.strongest_in_common(top)} of the {top} strongest"
     )
-    lines += _wrapped(alike, width)
-    changes = topic.changed[:top]
-    if changes:
-        rows = [[c.word, f"{100 * c.share_a:.2f}", f"{100 * c.share_b:.2f}", f"{100 * c.change:+.2f}"] for c in changes]
-        lines += ["", bar_table(["word", "A %", "B %", "change"], rows, [c.change for c in changes], width)]
+    lines += wrapped(alike, width)
+    shown = topic.changed[:top]
+    if shown:
+        columns = [
+            ("word", [c.word for c in shown]),
+            ("A %", [f"{100 * c.share_a:.2f}" for c in shown]),
+            ("B %", [f"{100 * c.share_b:.2f}" for c in shown]),
+            ("change", [f"{100 * c.change:+.2f}" for c in shown]),
+        ]
+        lines += ["", *bar_table(columns, [c.change for c in shown], width)]
         if len(topic.changed) > top:
             lines.append(f"  … {len(topic.changed) - top} more with another weight")
     if topic.unchanged:
@@ -175,9 +163,12 @@ def topic_text(topic: TopicDiff, width: int, top: int) -> str:
     for name, words in (("A", topic.only_a), ("B", topic.only_b)):
         if words:
             listed = ", ".join(f"{c.word} {100 * abs(c.change):.2g}" for c in words[:top])
-            more = f", and {len(words) - top} more" if len(words) > top else ""
-            lines += ["", *_wrapped(f"only in {name} (%): {listed}{more}", width)]
+            lines += ["", *wrapped(f"only in {name} (%): {listed}{_and_more(words, top)}", width)]
     return "\n".join(lines)
+
+
+def _and_more(items: Sequence, shown: int) -> str:
+    return f", and {len(items) - shown} more" if len(items) > shown else ""
 
 
 def _title(query: ExpandedQuery, width: int) -> str:
@@ -186,17 +177,15 @@ def _title(query: ExpandedQuery, width: int) -> str:
 
 
 def _origin(query: ExpandedQuery) -> str:
-    from sdretrieval.ranking.explain import significant
-
     parts = [query.model, f"{len(query.terms)} words", describe_weighting(query.weighting)]
     if query.background:
         parts.append(f"background {significant(query.background)}")
-    return ", ".join(part for part in parts if part)
+    return ", ".join(filter(None, parts))
 
 
 def _origins(queries: Sequence[ExpandedQuery]) -> str:
-    kinds = dict.fromkeys(", ".join(p for p in (q.model, describe_weighting(q.weighting)) if p) for q in queries)
-    return " / ".join(kinds)
+    kinds = [", ".join(filter(None, (q.model, describe_weighting(q.weighting)))) for q in queries]
+    return " / ".join(dict.fromkeys(kinds))
 
 
 def _names(changes: Sequence[WordChange], room: int) -> str:
@@ -208,7 +197,3 @@ def _names(changes: Sequence[WordChange], room: int) -> str:
             return f"{text} …" if text else f"{change.word[: room - 2]} …"
         text = longer
     return text
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ")

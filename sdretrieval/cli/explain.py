@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 
 from sdretrieval.cli import options
-from sdretrieval.errors import InputError, ParameterError
-from sdretrieval.records import Ranking, Topic
+from sdretrieval.collection.records import Ranking, Topic
+from sdretrieval.core.errors import InputError, ParameterError
 
 EXAMPLE = """\
 examples:
@@ -31,18 +30,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--run", dest="run_file", metavar="FILE", help="explain the reranking of this run")
     parser.add_argument("--expansion", metavar="FILE", help="explain the replay of this saved expansion")
     parser.add_argument(
-        "--hits",
-        type=options.positive,
-        default=1000,
-        metavar="N",
-        help="how deep a run is (default: %(default)s)",
+        "--hits", type=options.positive, default=1000, metavar="N", help="how deep a run is (default: %(default)s)"
     )
     parser.add_argument(
-        "--top",
-        type=options.positive,
-        default=20,
-        metavar="N",
-        help="rows of each table (default: %(default)s)",
+        "--top", type=options.positive, default=20, metavar="N", help="rows of each table (default: %(default)s)"
     )
     parser.add_argument("--text", action="store_true", help="show titles or first words of documents")
     parser.add_argument("--json", action="store_true", help="for scripts; lists all words of a document")
@@ -52,23 +43,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from sdretrieval.ranking.base import Ranker
-    from sdretrieval.ranking.explain import explain, with_texts
-    from sdretrieval.retrieval import Replay, as_snapshot
+    from sdretrieval.cli.bar_tables import terminal_width
+    from sdretrieval.cli.explain_text import explanation_text, with_texts
+    from sdretrieval.ranking.expansion import read_expansions
+    from sdretrieval.ranking.explain import explain
+    from sdretrieval.ranking.retrieval import as_snapshot, replaying
 
     if args.compare_docid is not None and args.docid is None:
         raise ParameterError("--compare-docid needs a document to compare with", remedy="Give it as --docid.")
-    ranker: Ranker = options.ranker_from(args)
+    ranker = options.ranker_from(args)
     topic = topic_from(args)
     snapshot = as_snapshot(args.index)
     if args.expansion is not None:
-        from sdretrieval.ranking.expansion import read_expansions
-
-        ranker = Replay(plans=read_expansions(args.expansion, snapshot), base=ranker)
+        ranker = replaying(ranker, read_expansions(args.expansion, snapshot))
     explanation = explain(
-        snapshot, topic, ranker, args.docid, threads=args.threads, hits=args.hits,
-        judged=options.judged_from(args, [topic], snapshot), compare=args.compare_docid, run=ranking_from(args, topic),
-    )  # fmt: skip
+        snapshot,
+        topic,
+        ranker,
+        args.docid,
+        threads=args.threads,
+        hits=args.hits,
+        judged=options.judged_from(args, [topic], snapshot),
+        compare=args.compare_docid,
+        run=ranking_from(args, topic),
+    )
     if args.text:
         if snapshot.index is None:
             raise ParameterError("--text needs an index on disk")
@@ -76,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(explanation.to_json(args.top), ensure_ascii=False, indent=1))
     else:
-        print(explanation.to_text(terminal_width(), args.top))
+        print(explanation_text(explanation, terminal_width(), args.top))
     return 0
 
 
@@ -100,13 +98,9 @@ def topic_from(args: argparse.Namespace) -> Topic:
 def ranking_from(args: argparse.Namespace, topic: Topic) -> Ranking | None:
     if args.run_file is None:
         return None
-    from sdretrieval.trec import read_run
+    from sdretrieval.collection.trec import read_run
 
     given = read_run(args.run_file)
     if topic.qid not in given:
         raise InputError(f"no topic {topic.qid!r} in it", file=args.run_file, remedy="Choose another --qid.")
     return given[topic.qid]
-
-
-def terminal_width() -> int:
-    return min(max(shutil.get_terminal_size((100, 24)).columns, 60), 120)

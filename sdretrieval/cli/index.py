@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sdretrieval.corpus.problems import Problems
-from sdretrieval.corpus.reading import DOCID_STYLES, FORMATS, Reader
-from sdretrieval.corpus.record import USUAL_DATE_FIELDS, Document
-from sdretrieval.corpus.sources import MAX_MEMBER_BYTES
-from sdretrieval.errors import ParameterError
-from sdretrieval.lucene.analysis import LANGUAGES, STEMMERS, AnalyzerSpec
-from sdretrieval.lucene.indexing import IndexSummary, build_index, check_target
-from sdretrieval.times import format_time
+from sdretrieval.collection.analyzer import LANGUAGES, STEMMERS, AnalyzerSpec
+from sdretrieval.collection.corpus.reading import DOCID_STYLES, FORMATS, Reader
+from sdretrieval.collection.corpus.record import USUAL_DATE_FIELDS, Document, Problems
+from sdretrieval.collection.corpus.sources import MAX_MEMBER_BYTES
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.times import format_time
+from sdretrieval.index.lucene.indexing import IndexSummary, build_index, check_target
 
 EXAMPLE = """\
 examples:
@@ -41,86 +40,48 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     source = parser.add_argument_group("what to index").add_mutually_exclusive_group(required=True)
     source.add_argument(
-        "--input",
-        nargs="+",
-        metavar="PATH",
-        help="files, folders or archives (.tar, .tar.gz, .zip); .gz is fine",
+        "--input", nargs="+", metavar="PATH", help="files, folders or archives (.tar, .tar.gz, .zip); .gz is fine"
     )
     source.add_argument("--dataset", metavar="ID", help="an ir_datasets id instead of files")
 
-    reading = parser.add_argument_group("how to read it")
-    reading.add_argument(
-        "--format", choices=("auto", *FORMATS), default="auto", help="default: told by names and first bytes"
-    )
-    reading.add_argument("--id-field", metavar="NAME", help="field of the id (default: id; TREC: DOCNO)")
-    reading.add_argument(
-        "--contents-field",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="field of the text (default: contents; TREC: as Anserini); repeat it to join several",
-    )
-    reading.add_argument(
-        "--date-field", metavar="NAME", help="field of the date (default: documents have none)"
-    )
-    reading.add_argument(
-        "--date-format",
-        metavar="PATTERN",
-        help="strptime pattern of the dates, or epoch_s, epoch_ms; final * = rest",
-    )
-    reading.add_argument("--encoding", default="utf-8", help="of the text (default: utf-8)")
-    reading.add_argument(
-        "--delimiter", metavar="CHAR", help=r"between columns (default: comma or tab; \t for tab)"
-    )
-    reading.add_argument(
-        "--columns", metavar="A,B,…", help="names of the columns of a CSV or TSV file that has no header row"
-    )
-    reading.add_argument("--glob", metavar="PATTERN", help="read only files whose name or path matches")
-    reading.add_argument(
-        "--docid",
-        choices=DOCID_STYLES,
-        default="stem",
-        help="id of a document that is a file: its name (default) or its path below the input",
-    )
-    reading.add_argument(
-        "--skip-bad", action="store_true", help="count and list bad documents instead of stopping"
-    )
-    reading.add_argument(
-        "--max-member-mb",
-        type=int,
-        default=MAX_MEMBER_BYTES >> 20,
-        metavar="MB",
-        help="most that one member of an archive may hold (default: %(default)s)",
-    )
-
+    add_reading_arguments(parser)
     building = parser.add_argument_group("how to index it")
-    building.add_argument("--index", required=True, metavar="DIR", help="folder of the index to make")
-    building.add_argument("--overwrite", action="store_true", help="replace an index that is there")
-    building.add_argument(
-        "--language", choices=LANGUAGES, default="en", metavar="CODE", help=", ".join(LANGUAGES)
-    )
-    building.add_argument(
-        "--stemmer", choices=STEMMERS, default="porter", help="of English (default: porter)"
-    )
-    building.add_argument("--keep-stopwords", action="store_true", help="of English (default: remove them)")
-    building.add_argument(
-        "--threads", type=int, default=min(os.cpu_count() or 1, 8), help="default: %(default)s"
-    )
-    switch = argparse.BooleanOptionalAction
-    building.add_argument("--store-positions", action=switch, default=True, help="of terms")
-    building.add_argument(
-        "--store-docvectors", action=switch, default=False, help="for Anserini's own feedback"
-    )
-    building.add_argument(
-        "--store-raw", action=switch, default=True, help="text and other fields, to come back"
-    )
-    building.add_argument("--optimize", action=switch, default=True, help="merge to one segment")
-    building.add_argument("--json", action="store_true", help="print the summary as JSON")
+    add, switch = building.add_argument, argparse.BooleanOptionalAction
+    add("--index", required=True, metavar="DIR", help="folder of the index to make")
+    add("--overwrite", action="store_true", help="replace an index that is there")
+    add("--language", choices=LANGUAGES, default="en", metavar="CODE", help=", ".join(LANGUAGES))
+    add("--stemmer", choices=STEMMERS, default="porter", help="of English (default: porter)")
+    add("--keep-stopwords", action="store_true", help="of English (default: remove them)")
+    add("--threads", type=int, default=min(os.cpu_count() or 1, 8), help="default: %(default)s")
+    add("--store-positions", action=switch, default=True, help="of terms")
+    add("--store-docvectors", action=switch, default=False, help="for Anserini's own feedback")
+    add("--store-raw", action=switch, default=True, help="text and other fields, to come back")
+    add("--optimize", action=switch, default=True, help="merge to one segment")
+    add("--json", action="store_true", help="print the summary as JSON")
+
+
+def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("how to read it").add_argument
+    add("--format", choices=("auto", *FORMATS), default="auto", help="default: told by names and first bytes")
+    add("--id-field", metavar="NAME", help="field of the id (default: id; TREC: DOCNO)")
+    text = "field of the text (default: contents; TREC: as Anserini); repeat it to join several"
+    add("--contents-field", metavar="NAME", action="append", default=[], help=text)
+    add("--date-field", metavar="NAME", help="field of the date (default: documents have none)")
+    dates = "strptime pattern of the dates, or epoch_s, epoch_ms; final * = rest"
+    add("--date-format", metavar="PATTERN", help=dates)
+    add("--encoding", default="utf-8", help="of the text (default: utf-8)")
+    add("--delimiter", metavar="CHAR", help=r"between columns (default: comma or tab; \t for tab)")
+    add("--columns", metavar="A,B,…", help="names of the columns of a CSV or TSV file that has no header row")
+    add("--glob", metavar="PATTERN", help="read only files whose name or path matches")
+    ids = "id of a document that is a file: its name (default) or its path below the input"
+    add("--docid", choices=DOCID_STYLES, default="stem", help=ids)
+    add("--skip-bad", action="store_true", help="count and list bad documents instead of stopping")
+    most = "most that one member of an archive may hold (default: %(default)s)"
+    add("--max-member-mb", type=int, default=MAX_MEMBER_BYTES >> 20, metavar="MB", help=most)
 
 
 def run(args: argparse.Namespace) -> int:
     target = Path(args.index)
-    analyzer = AnalyzerSpec(language=args.language, stemmer=args.stemmer, stopwords=not args.keep_stopwords)
     check_target(target, overwrite=args.overwrite)  # before a long read
     problems = Problems(skip=args.skip_bad)
     ignored: list[str] = []
@@ -129,15 +90,11 @@ def run(args: argparse.Namespace) -> int:
     summary = build_index(
         hint.watch(documents),
         target,
-        analyzer=analyzer,
         threads=args.threads,
-        store_positions=args.store_positions,
-        store_docvectors=args.store_docvectors,
-        store_raw=args.store_raw,
-        optimize=args.optimize,
         overwrite=args.overwrite,
         problems=problems,
         notes={"source": _notes(args)},
+        **building_options(args),
     )
     for line in _warnings(summary, ignored, hint):
         print(f"sdretrieval index: {line}", file=sys.stderr)
@@ -149,37 +106,42 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _documents(args: argparse.Namespace, problems: Problems, ignored: list[str]) -> Iterator[Document]:
-    contents = tuple(args.contents_field)
-    if args.dataset:
-        if args.id_field or args.format != "auto":
-            raise ParameterError(
-                "--id-field and --format are for files; a dataset knows its own.", remedy="Leave them out."
-            )
-        from sdretrieval.integrations import datasets
-
-        return datasets.documents(
-            args.dataset,
-            contents=contents,
-            date=args.date_field,
-            date_format=args.date_format,
-            problems=problems,
+    options = reading_options(args)
+    if not args.dataset:
+        exclude = (Path(args.index),)
+        return Reader(**options, exclude=exclude, problems=problems, ignored=ignored).read(args.input)
+    if args.id_field or args.format != "auto":
+        raise ParameterError(
+            "--id-field and --format are for files; a dataset knows its own.", remedy="Leave them out."
         )
-    return Reader(
-        format=args.format,
-        docid=args.id_field,
-        contents=contents,
-        date=args.date_field,
-        date_format=args.date_format,
-        encoding=args.encoding,
-        docid_style=args.docid,
-        delimiter="\t" if args.delimiter == r"\t" else args.delimiter,
-        columns=tuple(name.strip() for name in args.columns.split(",")) if args.columns else (),
-        glob=args.glob,
-        exclude=(Path(args.index),),
-        max_member_bytes=args.max_member_mb << 20,
-        problems=problems,
-        ignored=ignored,
-    ).read(args.input)
+    from sdretrieval.plugins import datasets
+
+    chosen = {name: options[name] for name in ("contents", "date", "date_format")}
+    return datasets.documents(args.dataset, problems=problems, **chosen)
+
+
+def reading_options(args: argparse.Namespace) -> dict[str, Any]:
+    """How files are read: options of :class:`Reader`."""
+    return {
+        "format": args.format,
+        "docid": args.id_field,
+        "contents": tuple(args.contents_field),
+        "date": args.date_field,
+        "date_format": args.date_format,
+        "encoding": args.encoding,
+        "docid_style": args.docid,
+        "delimiter": "\t" if args.delimiter == r"\t" else args.delimiter,
+        "columns": tuple(name.strip() for name in args.columns.split(",")) if args.columns else (),
+        "glob": args.glob,
+        "max_member_bytes": args.max_member_mb << 20,
+    }
+
+
+def building_options(args: argparse.Namespace) -> dict[str, Any]:
+    """How documents are indexed: options of :func:`build_index`."""
+    names = ("store_positions", "store_docvectors", "store_raw", "optimize")
+    analyzer = AnalyzerSpec(language=args.language, stemmer=args.stemmer, stopwords=not args.keep_stopwords)
+    return {"analyzer": analyzer, **{name: getattr(args, name) for name in names}}
 
 
 def _notes(args: argparse.Namespace) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """``sdretrieval VERB …``: finds the verb's module, lets it parse and run, prints errors for people.
 
-Each verb is one module in this folder with ``configure(parser)`` and ``run(args) -> int | None``. Only the chosen
-verb's module is imported, so that ``sdretrieval --help`` answers at once.
+Each verb is one module in this folder with ``configure(parser)`` and ``run(args) -> int | None``. So that ``--help``
+answers at once, only the chosen verb's module is imported, and **verbs import what they need inside ``run()``**: at the
+top of a verb's module stands only what its flags need. No other import inside a function of cli/ needs a reason.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 from sdretrieval import __version__
-from sdretrieval.errors import SdretrievalError
+from sdretrieval.core.errors import SdretrievalError
 
-# verb -> (module in this folder, one line of help)
+# The one list of verbs: verb -> (module in this folder, one line of help).
 VERBS: dict[str, tuple[str, str]] = {
     "index": ("index", "turn a corpus into a Lucene index"),
     "search": ("search", "rank a collection for topics, and write a TREC run"),
@@ -33,17 +34,18 @@ VERBS: dict[str, tuple[str, str]] = {
     "tune": ("tune", "choose a model's parameters on some topics, score them on others"),
     "compare": ("compare", "compare two runs topic by topic"),
     "report": ("report", "write one self-contained HTML page about runs"),
-    "track": ("track", "follow topics through a stream of documents, online"),
+    "track": ("track", "follow stories through a stream of documents, online"),
     "tdt": ("tdt", "misses, false alarms and their cost: MinCost and DET curves of tracking"),
     "drift": ("drift", "how the words of a dated collection change over time"),
     "evolve": ("evolve", "classifiers that follow a dated, partly labelled collection through time"),
     "classify": ("classify", "learn labels from labelled documents, and label new ones"),
-    "topics": ("topics", "learn topics that know where in a document they are; draw and cut documents by them"),
+    "themes": ("themes", "learn latent topics that know where in a document they are; draw and cut documents by them"),
     "burstiness": ("burstiness", "how well distributions predict the counts of words in documents"),
     "spark": ("spark", "index and rank shards of a collection past one machine, on Apache Spark"),
     "doctor": ("doctor", "say what was found on this machine and in an index, and what to mend"),
     "demo": ("demo", "make the demo collection, index, rank and evaluate it"),
 }
+ALIASES = {"themes": ("topics",)}  # other names that work
 
 EXAMPLE = """\
 example:
@@ -63,36 +65,36 @@ def _without_secret(word: str) -> str:
 
 
 class _Terminated(KeyboardInterrupt):
-    """By a signal. An interrupt, for that is what libraries are prepared for: Py4J hangs up on Java for no other."""
+    """By a signal. A KeyboardInterrupt, because libraries are prepared for that: Py4J hangs up on Java for no other."""
 
     def __init__(self, signum: int) -> None:
         self.signum = signum
 
 
 @contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
+def _signals_clean_up() -> Iterator[None]:
     """Let SIGTERM (a batch system's limit, `timeout`) and SIGHUP (a closed window) clean up like Ctrl-C.
 
-    And let none of them get lost: what is raised in a callback of a library's, as LLVM makes when loops are loaded,
-    goes no further. It is then sent once more.
+    A signal that comes in ignored (`nohup`, `&` in a script) stays ignored. None gets lost: what is raised in a
+    library's callback, as LLVM makes when loops are loaded, goes no further; it is sent once more.
     """
 
     def stop(signum: int, frame: object) -> None:
         raise _Terminated(signum)
 
-    def lost(told: Any) -> None:
-        if isinstance(told.exc_value, KeyboardInterrupt):
-            signum = getattr(told.exc_value, "signum", signal.SIGINT)
-            again = threading.Timer(0.1, os.kill, (os.getpid(), signum))  # not from here, where it would be lost too
-            again.daemon = True
-            again.start()
-        else:
+    def send_again(told: Any) -> None:
+        if not isinstance(told.exc_value, KeyboardInterrupt):
             sys.__unraisablehook__(told)
+            return
+        signum = told.exc_value.signum if isinstance(told.exc_value, _Terminated) else signal.SIGINT
+        again = threading.Timer(0.1, os.kill, (os.getpid(), signum))  # not from here, where it would be lost too
+        again.daemon = True
+        again.start()
 
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has one
     free = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
     before = {number: signal.signal(number, stop) for number in free}
-    sys.unraisablehook = lost
+    sys.unraisablehook = send_again
     try:
         yield
     finally:
@@ -101,12 +103,8 @@ def _terminated_like_interrupted() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def main(argv: list[str] | None = None) -> int:
-    is_program = argv is None  # and not a function of another
-    argv = sys.argv[1:] if argv is None else argv
-    # A command imports and computes much and leaves hardly any garbage: looking for it every 700 objects, as Python
-    # does, takes a twentieth of a search.
-    gc.set_threshold(100_000)
+def _parser(chosen: str | None) -> argparse.ArgumentParser:
+    """All verbs with their line of help; the chosen one with its flags."""
     parser = argparse.ArgumentParser(
         prog="sdretrieval",
         description="Exact pseudo-relevance feedback, time-aware ranking and evaluation over Lucene indexes.",
@@ -116,46 +114,56 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"sdretrieval {__version__}")
     parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    chosen = next((word for word in argv if not word.startswith("-")), None)
     for verb, (module, text) in VERBS.items():
+        names = (verb, *ALIASES.get(verb, ()))
         sub = verbs.add_parser(
-            verb, help=text, description=text[0].upper() + text[1:] + ".",
+            verb,
+            aliases=names[1:],
+            help=text,
+            description=text[0].upper() + text[1:] + ".",
             formatter_class=argparse.RawDescriptionHelpFormatter,
-        )  # fmt: skip
+        )
         # Also where people type it: after the verb. Suppressed, so as not to undo one before it.
         sub.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-        if verb == chosen:
+        if chosen in names:
             verb_module = importlib.import_module(f"sdretrieval.cli.{module}")
             verb_module.configure(sub)
             sub.set_defaults(run=verb_module.run)
-    args = parser.parse_args(argv)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    is_program = argv is None  # and not a function of another
+    argv = sys.argv[1:] if argv is None else argv
+    # A command imports and computes much and leaves hardly any garbage: looking for it every 700 objects, as Python
+    # does, takes a twentieth of a search.
+    gc.set_threshold(100_000)
+    args = _parser(next((word for word in argv if not word.startswith("-")), None)).parse_args(argv)
     args.is_program = is_program
     args.command = ["sdretrieval", *map(_without_secret, argv)]  # for manifests: files that are handed on
     try:
-        with _terminated_like_interrupted() if is_program else nullcontext():
+        with _signals_clean_up() if is_program else nullcontext():
             code = args.run(args) or 0
             sys.stdout.flush()  # here, where a closed pipe is still ours to handle
-        return code
-    except SdretrievalError as error:
-        if args.debug:
-            raise
-        print(f"sdretrieval {args.verb}: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt as signalled:
-        how, code = "interrupted", 130
-        if isinstance(signalled, _Terminated):
-            how, code = "terminated", 128 + signalled.signum
-        with suppress(OSError):  # the window may be closed
-            print(f"sdretrieval {args.verb}: {how}; nothing half-written was left behind", file=sys.stderr)
         return code
     except BrokenPipeError:  # `… | head` closed our output: not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:  # permissions, disks, missing folders: not ours, but not worth a traceback either
+    except KeyboardInterrupt as interrupt:
+        how, code = "interrupted", 130
+        if isinstance(interrupt, _Terminated):
+            how, code = "terminated", 128 + interrupt.signum
+        with suppress(OSError):  # the window may be closed
+            print(f"sdretrieval {args.verb}: {how}; nothing half-written was left behind", file=sys.stderr)
+        return code
+    except (SdretrievalError, OSError) as error:  # permissions, disks, missing folders: not worth a traceback either
         if args.debug:
             raise
-        place = "" if error.filename is None else f"{error.filename}: "
-        print(f"sdretrieval {args.verb}: {place}{error.strerror or error}", file=sys.stderr)
+        told = str(error)
+        if isinstance(error, OSError):
+            place = "" if error.filename is None else f"{error.filename}: "
+            told = f"{place}{error.strerror or error}"
+        print(f"sdretrieval {args.verb}: {told}", file=sys.stderr)
         return 2
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from sdretrieval.errors import ParameterError
+from sdretrieval.core.errors import ParameterError
 
 EXAMPLE = """\
 examples:
@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from sdretrieval.ranking.base import rankers
+    from sdretrieval.ranking.registry import rankers
 
     known = rankers()
     for name in args.names:
@@ -39,39 +39,34 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _rows(model) -> list[tuple[str, str, str, str, str]]:
-    from sdretrieval.ranking.parameters import domains
-    from sdretrieval.ranking.profiles import profile_settings
-
-    paper = profile_settings("paper", model)
-    return [
-        (
-            name, domain.symbol, repr(f.default).strip("'"), str(paper.get(name, "")),
-            f"{domain.help}  {domain.describe()}",
-        )
-        for name, (f, domain) in domains(model).items()
-    ]  # fmt: skip
-
-
 def _detail(model) -> str:
-    head = ("parameter", "symbol", "default", "paper", "meaning")
-    rows = [head, *_rows(model)]
+    rows = [("parameter", "symbol", "default", "paper", "meaning")]
+    for p in _as_json(model)["parameters"]:
+        default, paper = repr(p["default"]).strip("'"), "" if p["paper"] is None else str(p["paper"])
+        rows.append((p["name"], p["symbol"], default, paper, f"{p['meaning']}  {p['range']}"))
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     table = "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, [*widths, 0], strict=True)) for row in rows)
     return f"{model.name}: {model.description}\n\n{table}"
 
 
 def _as_json(model) -> dict:
-    from sdretrieval.ranking.parameters import domains
-    from sdretrieval.ranking.profiles import profile_settings
+    from sdretrieval.core.parameters import domains
+    from sdretrieval.ranking.profile_files import profile_settings
 
     paper = profile_settings("paper", model)
     return {
         "description": model.description,
         "uses_feedback": model.uses_feedback,
         "parameters": [
-            {"name": name, "symbol": domain.symbol, "default": f.default, "paper": paper.get(name),
-             "meaning": domain.help, "range": domain.describe(), "grid": list(domain.grid or domain.choices)}
+            {
+                "name": name,
+                "symbol": domain.symbol,
+                "default": f.default,
+                "paper": paper.get(name),
+                "meaning": domain.help,
+                "range": domain.describe(),
+                "grid": list(domain.grid or domain.choices),
+            }
             for name, (f, domain) in domains(model).items()
         ],
-    }  # fmt: skip
+    }

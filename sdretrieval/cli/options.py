@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sdretrieval.errors import InputError, ParameterError
-from sdretrieval.ranking.base import Ranker, make_ranker
-from sdretrieval.records import Qrels, Topic
+from sdretrieval.collection.records import Qrels, Topic
+from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.ranking.base import Ranker
+from sdretrieval.ranking.registry import make_ranker
 
 if TYPE_CHECKING:
-    from sdretrieval.snapshot import Snapshot
+    from sdretrieval.index.snapshot import Snapshot
 
 
 def add_index_argument(parser: argparse.ArgumentParser) -> None:
@@ -27,16 +28,23 @@ def add_model_arguments(parser: argparse.ArgumentParser, *, judged: bool = True)
         "--profile", metavar="NAME|FILE", help="parameter values: default, paper, anserini, or a file from `tune`"
     )
     group.add_argument(
-        "--set", dest="settings", action="append", default=[], metavar="NAME=VALUE",
+        "--set",
+        dest="settings",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
         help="set a parameter of the model; may be repeated",
-    )  # fmt: skip
+    )
     if not judged:
         return
     group.add_argument("--feedback-qrels", metavar="FILE", help="learn from judged documents instead of the first hits")
     group.add_argument(
-        "--relevant", nargs="+", default=[], metavar="DOCID",
+        "--relevant",
+        nargs="+",
+        default=[],
+        metavar="DOCID",
         help="documents known to be relevant, for every topic of the call",
-    )  # fmt: skip
+    )
     group.add_argument(
         "--nonrelevant", nargs="+", default=[], metavar="DOCID", help="documents known not to be relevant"
     )
@@ -51,7 +59,7 @@ def judged_from(args: argparse.Namespace, topics: list[Topic], snapshot: Snapsho
     if args.feedback_qrels:
         if args.relevant or args.nonrelevant:
             raise ParameterError("give either --feedback-qrels or --relevant/--nonrelevant, not both")
-        from sdretrieval.trec import read_qrels
+        from sdretrieval.collection.trec import read_qrels
 
         return read_qrels(args.feedback_qrels)
     if not args.relevant and not args.nonrelevant:
@@ -95,7 +103,7 @@ def add_topic_arguments(parser: argparse.ArgumentParser, *, required: bool = Tru
 
 
 def topics_from(args: argparse.Namespace) -> list[Topic]:
-    from sdretrieval.trec import read_topics
+    from sdretrieval.collection.trec import read_topics
 
     topics = read_topics(args.topics, format=args.topic_format, field=args.topic_field, times=args.topic_times)
     if not topics:

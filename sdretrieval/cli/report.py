@@ -7,18 +7,16 @@ import sys
 from pathlib import Path
 
 from sdretrieval.cli.evaluate import (
-    add_inputs,
-    add_measures,
-    add_significance,
-    add_times,
-    check_overlap,
+    EvaluatedRuns,
+    add_evaluation_arguments,
+    add_times_arguments,
+    compare_runs,
     document_times,
-    tell,
-    with_baseline,
+    evaluate_runs,
 )
-from sdretrieval.errors import ParameterError
-from sdretrieval.evaluate import PERIODS, Evaluator, compare
-from sdretrieval.evaluate.inputs import NamedRun, read_documents, read_runs
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.evaluate.inputs import read_documents
+from sdretrieval.evaluate.time_slices import PERIODS
 
 EXAMPLE = """\
 examples:
@@ -33,91 +31,81 @@ exist. The first run is the baseline unless --baseline names another.
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
-    add_inputs(parser)
-    add_measures(parser)
-    add_significance(parser)
+    add_evaluation_arguments(parser)
     parser.add_argument("--output", "-o", required=True, metavar="HTML", help="the page to write")
     parser.add_argument("--title", default="Retrieval report", help="heading of the page")
-    parser.add_argument(
-        "--collection", default="", metavar="NAME", help="name of the collection, for headings"
-    )
+    parser.add_argument("--collection", default="", metavar="NAME", help="name of the collection, for headings")
     parser.add_argument("--topics", metavar="FILE", help="topics, for the query texts and times")
     parser.add_argument(
-        "--documents",
-        metavar="JSONL",
-        help='documents, for titles and dates: {"id", "title", "contents", "date"}',
+        "--documents", metavar="JSONL", help='documents, for titles and dates: {"id", "title", "contents", "date"}'
     )
     parser.add_argument("--plots", metavar="FOLDER", help="also write figures for papers there")
     parser.add_argument(
-        "--plot-format",
-        nargs="+",
-        choices=("png", "svg", "pdf"),
-        default=["png", "svg"],
-        help="default: png svg",
+        "--plot-format", nargs="+", choices=("png", "svg", "pdf"), default=["png", "svg"], help="default: png svg"
     )
     parser.add_argument("--latex", metavar="FILE", help="also write a LaTeX table of the means")
     group = parser.add_argument_group("dated collections")
-    group.add_argument(
-        "--by-time", choices=tuple(PERIODS), help="period of the measures by time (default: fitting)"
-    )
-    add_times(group)
+    group.add_argument("--by-time", choices=tuple(PERIODS), help="period of the measures by time (default: fitting)")
+    add_times_arguments(group)
 
 
 def run(args: argparse.Namespace) -> int:
-    from sdretrieval.report import Block, gather, latex_table, write_html
-    from sdretrieval.trec import read_qrels, read_times, read_topics
+    from sdretrieval.collection.trec import read_times, read_topics
+    from sdretrieval.evaluate.report import gather, write_html
 
     if not args.output.endswith((".html", ".htm")):
         raise ParameterError(f"--output is a page, got {args.output!r}", remedy="End its name in .html.")
-    qrels = read_qrels(args.qrels)
-    specs, baseline = with_baseline(args.runs, args.baseline)
-    baseline = baseline or 0
-    runs = read_runs(specs, beside=True)
     topics = read_topics(args.topics) if args.topics else []
-    evaluator = Evaluator(qrels, args.measures, complete=args.complete, rel=args.rel)
-    evaluations = [evaluator.evaluate(named.run, named.name) for named in runs]
-    check_overlap(evaluations, runs, args.qrels)
-    tell(evaluations)
-
-    wanted = mentioned(runs, qrels)
-    times = document_times(args, wanted)
+    found = evaluate_runs(args, beside=True)
+    wanted = find_mentioned(found)
     titles: dict[str, str] = {}
+    times = document_times(args, wanted)
     if args.documents:
         titles, dates = read_documents(args.documents, wanted)
         times = dates | times
     data = gather(
-        runs, qrels, measures=args.measures, baseline=baseline, complete=args.complete, rel=args.rel,
-        tests=args.test, correction=args.correction, seed=args.seed, topics=topics,
+        found.runs,
+        found.qrels,
+        measures=args.measures,
+        baseline=found.baseline,
+        complete=args.complete,
+        rel=args.rel,
+        tests=args.test,
+        correction=args.correction,
+        seed=args.seed,
+        topics=topics,
         topic_times=read_times(args.topic_times) if args.topic_times else None,
-        document_times=times, titles=titles, period=args.by_time,
-        title=args.title, collection=args.collection,
-    )  # fmt: skip
+        document_times=times,
+        titles=titles,
+        period=args.by_time,
+        title=args.title,
+        collection=args.collection,
+    )
     write_html(args.output, data)
-    written = [Path(args.output)]
+    print(Path(args.output))
     if args.plots:
-        from sdretrieval.report.plots import write_plots
+        from sdretrieval.evaluate.report.plots import write_plots
 
-        written += write_plots(data, args.plots, args.plot_format)
+        print(*write_plots(data, args.plots, args.plot_format), sep="\n")
     if args.latex:
-        others = [e for i, e in enumerate(evaluations) if i != baseline]
-        comparisons = compare(
-            others, evaluations[baseline], tests=args.test, correction=args.correction, seed=args.seed
-        )
-        from sdretrieval.files import atomic_writer
-
-        name = args.collection or Path(args.qrels).stem
-        with atomic_writer(args.latex) as stream:
-            stream.write(latex_table([Block(name, evaluations, comparisons)]))
-        written.append(Path(args.latex))
-    for path in written:
-        print(path)
+        write_latex(args, found)
+        print(Path(args.latex))
     print(f"open {args.output} in any browser; it needs no network", file=sys.stderr)
     return 0
 
 
-def mentioned(runs: list[NamedRun], qrels: object) -> set[str]:
+def find_mentioned(found: EvaluatedRuns) -> set[str]:
     """Documents the page may speak of: what the runs rank high, and what was judged."""
-    from sdretrieval.report.gather import TIMELINE_DEPTH
+    from sdretrieval.evaluate.report.gather import TIMELINE_DEPTH
 
-    found = {d for named in runs for qid in named.run for d in named.run[qid].docids[:TIMELINE_DEPTH]}
-    return found.union(*(grades.keys() for grades in qrels.values()))  # type: ignore[attr-defined]
+    ranked = {d for named in found.runs for qid in named.run for d in named.run[qid].docids[:TIMELINE_DEPTH]}
+    return ranked.union(*found.qrels.values())
+
+
+def write_latex(args: argparse.Namespace, found: EvaluatedRuns) -> None:
+    from sdretrieval.core.files import atomic_writer
+    from sdretrieval.evaluate.report import Block, latex_table
+
+    name = args.collection or Path(args.qrels).stem
+    with atomic_writer(args.latex) as stream:
+        stream.write(latex_table([Block(name, found.evaluations, compare_runs(args, found))]))

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from sdretrieval.cli import options, time_options
-from sdretrieval.cli.search import Expansions, add_output_arguments, check_outputs, write
-from sdretrieval.records import Run
+from sdretrieval.cli.search import add_output_arguments, rank_and_write
+
+if TYPE_CHECKING:
+    from sdretrieval.collection.records import Run, Topic
+    from sdretrieval.index.snapshot import Snapshot
+    from sdretrieval.ranking.base import Ranker
 
 EXAMPLE = """\
 examples:
@@ -25,47 +30,37 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_arguments(parser)
     parser.add_argument("--hits", type=options.positive, metavar="N", help="default: as many as the run has")
     parser.add_argument(
-        "--missing", choices=("error", "drop"), default="error",
+        "--missing",
+        choices=("error", "drop"),
+        default="error",
         help="documents that are not in the index, topics without a text (default: error)",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--run-weight", type=float, default=0.0, metavar="W",
+        "--run-weight",
+        type=float,
+        default=0.0,
+        metavar="W",
         help="mix the run's own scores in, standardised per topic: (1-W) model + W run (default: 0)",
-    )  # fmt: skip
+    )
     options.add_topic_arguments(parser)
     options.add_model_arguments(parser)
     time_options.add_time_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    from sdretrieval.retrieval import Report, as_snapshot, rerank
-    from sdretrieval.trec import read_run
+    from sdretrieval.collection.trec import read_run
+    from sdretrieval.ranking.retrieval import rerank
 
-    began = time.perf_counter()
-    check_outputs(args)
-    ranker, topics = time_options.time_from(args, options.ranker_from(args)), options.topics_from(args)
-    snapshot = as_snapshot(args.index)
-    judged, report = options.judged_from(args, topics, snapshot), Report()
-    options.say_judged(judged, ranker, topics, snapshot)
-    given = read_run(args.run_file)
-    with Expansions(args, snapshot, ranker) as expansions:
-        found = rerank(
-            snapshot, given, topics, ranker, hits=args.hits, threads=args.threads, missing=args.missing,
-            judged=judged, prune=args.prune, plans=expansions.plans,
-            on_result=expansions.keep, report=report, run_weight=args.run_weight,
-        )  # fmt: skip
-    time_options.say_time(ranker, report, snapshot)
-    if args.leak_check:
-        time_options.say_leaks(
-            found, ranker, topics, snapshot,
-            lambda other: rerank(
-                snapshot, given, topics, other, hits=args.hits, threads=args.threads, missing=args.missing,
-                judged=judged, prune=args.prune, plans=expansions.plans, run_weight=args.run_weight,
-            ),
-        )  # fmt: skip
-    say_unmatched({topic.qid for topic in topics}, given)
-    write(args, "rerank", found, ranker, snapshot, report, began, {"topics": args.topics, "run": args.run_file})
-    return 0
+    read = cache(read_run)  # when all is known to be in place, and once
+
+    def rank(snapshot: Snapshot, topics: list[Topic], ranker: Ranker, **options: Any) -> Run:
+        given = read(args.run_file)
+        if "report" in options:  # once, not for the leak check too
+            say_unmatched({topic.qid for topic in topics}, given)
+        options.update(hits=args.hits, missing=args.missing, run_weight=args.run_weight)
+        return rerank(snapshot, given, topics, ranker, **options)
+
+    return rank_and_write(args, "rerank", rank, {"topics": args.topics, "run": args.run_file})
 
 
 def say_unmatched(topics: set[str], given: Run) -> None:

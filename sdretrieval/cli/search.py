@@ -6,14 +6,16 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 from sdretrieval.cli import options, time_options
 
 if TYPE_CHECKING:
-    from sdretrieval.records import Ranking
-    from sdretrieval.retrieval import Report
+    from sdretrieval.collection.records import Ranking, Run, Topic
+    from sdretrieval.index.snapshot import Snapshot
+    from sdretrieval.ranking.base import Plan, Ranker
+    from sdretrieval.ranking.retrieval import Report
 
 EXAMPLE = """\
 examples:
@@ -27,9 +29,17 @@ examples:
 
 # Flags that the manifest keeps besides the parameters of the model.
 RECORDED = (
-    "hits", "prune", "missing", "run_weight", "profile", "tag",
-    "topic_field", "topic_format", "relevant", "nonrelevant",
-)  # fmt: skip
+    "hits",
+    "prune",
+    "missing",
+    "run_weight",
+    "profile",
+    "tag",
+    "topic_field",
+    "topic_format",
+    "relevant",
+    "nonrelevant",
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,16 +57,18 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tag", help="last column of the run (default: the model's name)")
     options.add_threads_argument(parser)
     parser.add_argument(
-        "--prune", type=options.positive, metavar="N",
+        "--prune",
+        type=options.positive,
+        metavar="N",
         help="keep the N strongest words of the final query: faster, not exact; says what it gave up",
-    )  # fmt: skip
+    )
     parser.add_argument("--save-expansion", metavar="FILE", help="write the estimated queries, to read, edit or replay")
     parser.add_argument("--expansion", metavar="FILE", help="rank with these queries instead of estimating them")
 
 
 def check_outputs(args: argparse.Namespace) -> None:
     """Before any work: can the files be written at its end?"""
-    from sdretrieval.files import check_writable
+    from sdretrieval.core.files import check_writable
 
     check_writable(args.output)
     if args.save_expansion:
@@ -64,57 +76,56 @@ def check_outputs(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from sdretrieval.retrieval import Report, as_snapshot, search
+    from sdretrieval.ranking.retrieval import search
+
+    def rank(snapshot: Snapshot, topics: list[Topic], ranker: Ranker, **given: Any) -> Run:
+        return search(snapshot, topics, ranker, hits=args.hits, **given)
+
+    return rank_and_write(args, "search", rank, {"topics": args.topics})
+
+
+def rank_and_write(args: argparse.Namespace, verb: str, rank: Callable[..., Run], inputs: dict[str, str]) -> int:
+    """What search and rerank do; ``rank`` is the one of them."""
+    from sdretrieval.ranking.retrieval import Report, as_snapshot
 
     began = time.perf_counter()
     check_outputs(args)
     ranker, topics = time_options.time_from(args, options.ranker_from(args)), options.topics_from(args)
-    snapshot = as_snapshot(args.index)
-    judged, report = options.judged_from(args, topics, snapshot), Report()
+    snapshot, report = as_snapshot(args.index), Report()
+    judged = options.judged_from(args, topics, snapshot)
     options.say_judged(judged, ranker, topics, snapshot)
-    with Expansions(args, snapshot, ranker) as expansions:
-        found = search(
-            snapshot, topics, ranker, hits=args.hits, threads=args.threads, judged=judged,
-            prune=args.prune, plans=expansions.plans, on_result=expansions.keep, report=report,
-        )  # fmt: skip
+    given: dict[str, Any] = {"threads": args.threads, "judged": judged, "prune": args.prune}
+    given["plans"] = replayed_plans(args, snapshot)
+    with saved_expansions(args, snapshot, ranker) as keep:
+        found = rank(snapshot, topics, ranker, on_result=keep, report=report, **given)
     time_options.say_time(ranker, report, snapshot)
     if args.leak_check:
-        time_options.say_leaks(
-            found, ranker, topics, snapshot,
-            lambda other: search(
-                snapshot, topics, other, hits=args.hits, threads=args.threads,
-                judged=judged, prune=args.prune, plans=expansions.plans,
-            ),
-        )  # fmt: skip
-    write(args, "search", found, ranker, snapshot, report, began, {"topics": args.topics})
+        time_options.say_leaks(found, ranker, topics, snapshot, lambda other: rank(snapshot, topics, other, **given))
+    write(args, verb, found, ranker, snapshot, report, began, inputs)
     return 0
 
 
-class Expansions:
-    """--expansion in, --save-expansion out (written as queries are done, in place only when all are)."""
+def replayed_plans(args: argparse.Namespace, snapshot: Snapshot) -> dict[str, Plan] | None:
+    """The queries of --expansion."""
+    if not args.expansion:
+        return None
+    from sdretrieval.ranking.expansion import read_expansions
 
-    def __init__(self, args: argparse.Namespace, snapshot, ranker) -> None:
-        from sdretrieval.ranking import expansion
+    dropped: list[str] = []
+    missing = args.missing if "missing" in args else "error"
+    plans = read_expansions(args.expansion, snapshot, missing=missing, dropped=dropped)
+    if dropped:
+        print(f"{len(dropped)} words of {args.expansion} are not in the index and were dropped", file=sys.stderr)
+    return plans
 
-        self.plans, dropped = None, []  # type: ignore[var-annotated]
-        if args.expansion:
-            missing = getattr(args, "missing", "error")
-            self.plans = expansion.read_expansions(args.expansion, snapshot, missing=missing, dropped=dropped)
-        if dropped:
-            print(f"{len(dropped)} words of {args.expansion} are not in the index and were dropped", file=sys.stderr)
-        self.writer = None
-        if args.save_expansion:
-            self.writer = expansion.ExpansionWriter(args.save_expansion, snapshot, ranker.name)
-        self.keep = self.writer
 
-    def __enter__(self) -> Expansions:
-        if self.writer is not None:
-            self.writer.__enter__()
-        return self
+def saved_expansions(args: argparse.Namespace, snapshot: Snapshot, ranker: Ranker) -> AbstractContextManager:
+    """--save-expansion: written as queries are done, in place only when all are."""
+    if not args.save_expansion:
+        return nullcontext()
+    from sdretrieval.ranking.expansion import ExpansionWriter
 
-    def __exit__(self, *reason) -> None:
-        if self.writer is not None:
-            self.writer.__exit__(*reason)
+    return ExpansionWriter(args.save_expansion, snapshot, ranker.name)
 
 
 def write(args, verb: str, found, ranker, snapshot, report, began: float, inputs: dict) -> None:
@@ -146,8 +157,8 @@ def writing(args: argparse.Namespace, tag: str, report: Report) -> Iterator[Writ
 
     A pipe or device, where nothing can be taken back, gets it when all are there.
     """
-    from sdretrieval.files import is_special
-    from sdretrieval.trec import run_writer, write_run
+    from sdretrieval.collection.trec import run_writer, write_run
+    from sdretrieval.core.files import is_special
 
     if is_special(args.output):
         kept: dict[str, Ranking] = {}
@@ -163,22 +174,23 @@ def writing(args: argparse.Namespace, tag: str, report: Report) -> Iterator[Writ
 
 
 def _check_found(args: argparse.Namespace, topics: int, documents: int, report: Report) -> None:
-    from sdretrieval.errors import InputError
+    from sdretrieval.core.errors import InputError
 
     if not topics:
         raise InputError("none of these topics is in the run", file=args.topics, remedy="Do the two belong together?")
     if not documents:
         why = "none of their words is in the index" if report.empty_topics else "nothing was found for any of them"
         raise InputError(
-            f"no documents for these {topics} topics: {why}", file=args.topics,
+            f"no documents for these {topics} topics: {why}",
+            file=args.topics,
             remedy="Is this the index that the topics are for?",
-        )  # fmt: skip
+        )
 
 
 def tell(args, verb: str, written: Written, ranker, snapshot, report: Report, began: float, inputs: dict) -> None:
     """The manifest of a run that has been written, and a closing line."""
-    from sdretrieval.files import is_special
-    from sdretrieval.manifest import manifest, write_manifest
+    from sdretrieval.core.files import is_special
+    from sdretrieval.ranking.manifest import manifest, write_manifest
 
     settings = {name: getattr(args, name, None) for name in RECORDED}
     inputs = {**inputs, "times": args.topic_times, "expansion": args.expansion, "feedback": args.feedback_qrels}

@@ -6,15 +6,15 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from sdretrieval.errors import ParameterError
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.estimate.time.kernels import kernel_names
 
 if TYPE_CHECKING:
+    from sdretrieval.collection.records import Run, Topic
+    from sdretrieval.index.snapshot import Snapshot
     from sdretrieval.ranking.base import Ranker
-    from sdretrieval.records import Run, Topic
-    from sdretrieval.retrieval import Report
-    from sdretrieval.snapshot import Snapshot
+    from sdretrieval.ranking.retrieval import Report
 
-KERNELS = ("uniform", "triangular", "epanechnikov", "tricube", "gaussian", "exponential")
 # Flags that say something only beside another one.
 _NEEDS = {
     "kernel": ("time_prior", "background", "feedback_time"),
@@ -31,39 +31,49 @@ _OFF = {"time_prior": "none", "background": "global", "feedback_time": "none"}
 def add_time_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("time", "docs/TIME.md explains them; without any, time plays no part")
     group.add_argument(
-        "--time-prior", choices=("none", "recency", "density"), default="none",
+        "--time-prior",
+        choices=("none", "recency", "density"),
+        default="none",
         help="recency: fades backwards from the query's time; density: where the first documents crowd in time",
-    )  # fmt: skip
-    group.add_argument("--kernel", choices=KERNELS, help="of whatever is asked for (default: its own)")
+    )
+    group.add_argument("--kernel", choices=kernel_names(), help="of whatever is asked for (default: its own)")
     group.add_argument(
-        "--bandwidth", metavar="VALUE|auto",
+        "--bandwidth",
+        metavar="VALUE|auto",
         help="of the kernel: days, or with a unit (12h, 7d, 2w); cv for a cross-validated density (default: auto)",
-    )  # fmt: skip
+    )
     group.add_argument(
-        "--time-weight", metavar="VALUE|auto",
+        "--time-weight",
+        metavar="VALUE|auto",
         help="of the prior, in spreads of the best scores (default: auto, down to 0 where time tells nothing)",
-    )  # fmt: skip
+    )
     group.add_argument(
-        "--time-evidence", choices=("score", "posterior", "rank", "uniform"),
+        "--time-evidence",
+        choices=("score", "posterior", "rank", "uniform"),
         help="weights of the first documents as evidence of when relevance lies (default: score)",
-    )  # fmt: skip
+    )
     group.add_argument("--time-docs", metavar="N", type=_positive, help="how many first documents (default: 50)")
     group.add_argument(
-        "--background", choices=("global", "local", "penalised"), default="global",
+        "--background",
+        choices=("global", "local", "penalised"),
+        default="global",
         help="general English, or a local model of it, in smoothing (default: global)",
-    )  # fmt: skip
+    )
     group.add_argument(
         "--background-at", choices=("query", "document"), help="whose time the background is of (default: query)"
     )
     group.add_argument(
-        "--feedback-time", choices=("none", "query", "mode"), default="none",
+        "--feedback-time",
+        choices=("none", "query", "mode"),
+        default="none",
         help="weigh feedback documents by how near they are in time to the query, or to the densest time",
-    )  # fmt: skip
+    )
     group.add_argument("--feedback-time-weight", metavar="VALUE", help="exponent of that weight (default: 1)")
     group.add_argument(
-        "--as-of", choices=("query-time", "query-time-inclusive"),
+        "--as-of",
+        choices=("query-time", "query-time-inclusive"),
         help="rank and count only documents before the query's time (inclusive: or at it)",
-    )  # fmt: skip
+    )
     group.add_argument(
         "--leak-check", action="store_true", help="also say how much knowing the future would change the run"
     )
@@ -74,9 +84,9 @@ def time_from(args: argparse.Namespace, ranker: Ranker) -> Ranker:
     _check(args)
     if not (_asked(args, "time_prior", "background", "feedback_time") or args.as_of or args.leak_check):
         return ranker
-    from sdretrieval.temporal.background import Drifting
-    from sdretrieval.temporal.prior import make_prior
-    from sdretrieval.temporal.ranking import FeedbackTime, TimeAware
+    from sdretrieval.ranking.time.drifting_background import Drifting
+    from sdretrieval.ranking.time.prior import make_prior
+    from sdretrieval.ranking.time.wrappers import FeedbackTime, time_aware
 
     bandwidth = _bandwidth(args)
     kernel = {} if args.kernel is None else {"kernel": args.kernel}
@@ -89,8 +99,8 @@ def time_from(args: argparse.Namespace, ranker: Ranker) -> Ranker:
         auto_or_fixed = "auto" if isinstance(bandwidth, str) else bandwidth
         feedback = FeedbackTime(args.feedback_time, bandwidth=auto_or_fixed, weight=exponent, **kernel)
     weight = None if args.time_weight in (None, "auto") else _number("--time-weight", args.time_weight)
-    return TimeAware(
-        ranker=ranker,
+    return time_aware(
+        ranker,
         prior=make_prior(args.time_prior, kernel=args.kernel, bandwidth=bandwidth),
         weight=weight,
         evidence=args.time_evidence or "score",
@@ -104,8 +114,11 @@ def time_from(args: argparse.Namespace, ranker: Ranker) -> Ranker:
 
 def say_time(ranker: Ranker, report: Report, snapshot: Snapshot) -> None:
     """A line on what the prior did, and warnings where it could do nothing."""
-    prior = getattr(ranker, "prior", None)
-    if prior is None:
+    from sdretrieval.ranking.time.wrappers import TimePrior
+    from sdretrieval.ranking.wrapper import wrapper_of
+
+    timed = wrapper_of(ranker, TimePrior)
+    if timed is None:
         return
     if not snapshot.is_dated:
         print("no document of the index has a date: the time prior changed nothing", file=sys.stderr)
@@ -119,7 +132,7 @@ def say_time(ranker: Ranker, report: Report, snapshot: Snapshot) -> None:
         mean = sum(report.time_weights) / len(report.time_weights)
         off = sum(weight == 0 for weight in report.time_weights)
         print(
-            f"time prior ({prior.name}): weight {mean:.2f} on average, "
+            f"time prior ({timed.prior.name}): weight {mean:.2f} on average, "
             f"none for {off} of {len(report.time_weights)} topics",
             file=sys.stderr,
         )
@@ -127,15 +140,15 @@ def say_time(ranker: Ranker, report: Report, snapshot: Snapshot) -> None:
 
 def say_leaks(found: Run, ranker: Ranker, topics: list[Topic], snapshot: Snapshot, again) -> None:
     """Rank once more, the other way about the future, and print how the two runs differ."""
-    from dataclasses import replace
+    from sdretrieval.ranking.time.leaks import leaks
+    from sdretrieval.ranking.time.wrappers import AsOf
 
-    from sdretrieval.temporal.as_of import leaks
-    from sdretrieval.temporal.ranking import TimeAware
-
-    assert isinstance(ranker, TimeAware)
-    other = again(replace(ranker, as_of=not ranker.as_of))
-    past, unrestricted = (found, other) if ranker.as_of else (other, found)
-    print(leaks(past, unrestricted, topics, snapshot, inclusive=ranker.inclusive), file=sys.stderr)
+    as_of = ranker if isinstance(ranker, AsOf) else AsOf(ranker=ranker)
+    if as_of is ranker:
+        past, unrestricted = found, again(as_of.ranker)
+    else:
+        past, unrestricted = again(as_of), found
+    print(leaks(past, unrestricted, topics, snapshot, inclusive=as_of.inclusive), file=sys.stderr)
 
 
 def _asked(args: argparse.Namespace, *names: str) -> bool:
@@ -159,7 +172,7 @@ def _check(args: argparse.Namespace) -> None:
 def _bandwidth(args: argparse.Namespace) -> float | str:
     if args.bandwidth in (None, "auto", "cv"):
         return args.bandwidth or "auto"
-    from sdretrieval.temporal.timeline import parse_duration
+    from sdretrieval.core.timeline import parse_duration
 
     value = parse_duration(args.bandwidth)
     if not value > 0:

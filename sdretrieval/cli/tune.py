@@ -30,9 +30,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--params", nargs="+", default=[], metavar="NAME[=V,V…]", help="default: all with a grid")
     parser.add_argument("--method", choices=("hill", "grid", "random"), default="hill", help="default: %(default)s")
     parser.add_argument(
-        "--budget", type=options.positive, default=500, metavar="N",
+        "--budget",
+        type=options.positive,
+        default=500,
+        metavar="N",
         help="settings at most; for hill, of each climb (default: %(default)s)",
-    )  # fmt: skip
+    )
     parser.add_argument("--folds", type=int, default=5, metavar="K", help="folds by topic (default: %(default)s)")
     parser.add_argument("--measure", default="AP", help="what to climb (default: %(default)s)")
     parser.add_argument("--hits", type=options.positive, default=1000, metavar="N", help="default: %(default)s")
@@ -44,11 +47,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from sdretrieval.collection.trec import read_qrels, read_run
+    from sdretrieval.core.files import check_writable
     from sdretrieval.evaluate import compare_values
-    from sdretrieval.files import check_writable
-    from sdretrieval.retrieval import as_snapshot, candidates_of, queries_of
-    from sdretrieval.trec import read_qrels, read_run
-    from sdretrieval.tune import Problem, space_of, tune, write_profile
+    from sdretrieval.evaluate.tune import Problem, space_of, tune, write_profile
+    from sdretrieval.ranking.retrieval import as_snapshot, candidates_of, queries_of
 
     began = time.perf_counter()
     trace = args.trace or f"{args.output}.trace.jsonl"
@@ -60,19 +63,23 @@ def run(args: argparse.Namespace) -> int:
     if args.run_file:
         topics, candidates = candidates_of(snapshot, read_run(args.run_file), topics, args.missing)
     problem = Problem(
-        snapshot, queries_of(snapshot, topics), read_qrels(args.qrels), measure=args.measure, hits=args.hits,
-        threads=args.threads, candidates=candidates,
-    )  # fmt: skip
+        snapshot,
+        queries_of(snapshot, topics),
+        read_qrels(args.qrels),
+        measure=args.measure,
+        hits=args.hits,
+        threads=args.threads,
+        candidates=candidates,
+    )
     found = tune(
-        problem, ranker, space, method=args.method, budget=args.budget, folds=args.folds, seed=args.seed,
-        trace=trace,
-    )  # fmt: skip
+        problem, ranker, space, method=args.method, budget=args.budget, folds=args.folds, seed=args.seed, trace=trace
+    )
     write_profile(args.output, ranker.with_(**found.settings))
-    verdict = compare_values(found.values, found.default_values, measure=args.measure)
+    compared = compare_values(found.values, found.default_values, measure=args.measure)
     print(f"{args.measure}, mean over {len(found.values)} topics")
     print(f"  as started             {found.default_mean:.4f}")
     print(f"  tuned, cross-validated {found.mean:.4f}   {args.folds} folds; no topic chose its own setting")
-    print(f"  difference             {verdict.difference:+.4f}   p = {verdict.tests['t'].p_value:.3g} (paired t)")
+    print(f"  difference             {compared.difference:+.4f}   p = {compared.tests['t'].p_value:.3g} (paired t)")
     print("chosen on all topics:")
     for name, value in found.settings.items():
         print(f"  {name} = {value}")

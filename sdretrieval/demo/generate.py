@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.files import atomic_writer
 from sdretrieval.demo.dice import Dice
-from sdretrieval.demo.plan import World, plan_world
+from sdretrieval.demo.plan import World
 from sdretrieval.demo.writing import Writer
-from sdretrieval.errors import ParameterError
-from sdretrieval.files import atomic_writer
 
 DEFAULT_SEED = 2022
 FIRST_DAY = datetime(2022, 1, 1)  # UTC; a Saturday
@@ -47,11 +47,30 @@ class DemoFiles:
     qrels: Path
 
 
+_FILES = ("docs.jsonl", "topics.jsonl", "topics.tsv", "topics.times.tsv", "qrels.txt")
+
+
 def generate_demo(
     seed: int = DEFAULT_SEED, n_docs: int = 3000, n_topics: int = 50, *, mean_words: int = 120
 ) -> DemoCollection:
     """The demo collection in memory; the same for the same arguments, everywhere.
 
+    Parameters
+    ----------
+    seed
+        Of all random choices.
+    n_docs, n_topics
+        Sizes; a topic needs at least 20 documents.
+    mean_words
+        Words of a document on average, at least 60.
+
+    Returns
+    -------
+    DemoCollection
+        Documents, topics and judgments.
+
+    Examples
+    --------
     >>> demo = generate_demo(n_docs=100, n_topics=2)
     >>> len(demo.documents), [topic["query"] for topic in demo.topics]
     (100, ['bridge collapse', 'Fenalmond fire'])
@@ -69,31 +88,33 @@ def write_demo(
     mean_words: int = 120,
 ) -> DemoFiles:
     """Write ``docs.jsonl``, ``topics.jsonl`` (qid, text, time, …), the same topics as ``topics.tsv`` and
-    ``topics.times.tsv``, and ``qrels.txt``. Documents are written as they are made, not held in memory."""
+    ``topics.times.tsv``, and ``qrels.txt``. Parameters as of :func:`generate_demo`.
+
+    Returns
+    -------
+    DemoFiles
+        The paths of the five files.
+    """
     dice, world = _world(seed, n_docs, n_topics, mean_words)
-    folder = Path(folder)
-    files = DemoFiles(
-        documents=folder / "docs.jsonl",
-        topics=folder / "topics.jsonl",
-        topics_tsv=folder / "topics.tsv",
-        topic_times=folder / "topics.times.tsv",
-        qrels=folder / "qrels.txt",
-    )
-    with atomic_writer(files.documents) as out:
-        for document in _documents(dice, world, mean_words):
-            out.write(json.dumps(document, ensure_ascii=False) + "\n")
+    files = DemoFiles(*(Path(folder) / name for name in _FILES))
     topics = _topics(world)
-    with atomic_writer(files.topics) as out:
-        for topic in topics:
-            record = {("text" if key == "query" else key): value for key, value in topic.items()}
-            out.write(json.dumps(record, ensure_ascii=False) + "\n")
-    with atomic_writer(files.topics_tsv) as out:
-        out.writelines(f"{topic['qid']}\t{topic['query']}\n" for topic in topics)
-    with atomic_writer(files.topic_times) as out:
-        out.writelines(f"{topic['qid']}\t{topic['time']}\n" for topic in topics)
-    with atomic_writer(files.qrels) as out:
-        out.writelines(f"{qid} 0 {docid} {grade}\n" for qid, docid, grade in _qrels(world))
+    renamed = ({("text" if key == "query" else key): value for key, value in topic.items()} for topic in topics)
+    # Documents are written as they are made, not held in memory.
+    _write(files.documents, map(_json_line, _documents(dice, world, mean_words)))
+    _write(files.topics, map(_json_line, renamed))
+    _write(files.topics_tsv, (f"{topic['qid']}\t{topic['query']}\n" for topic in topics))
+    _write(files.topic_times, (f"{topic['qid']}\t{topic['time']}\n" for topic in topics))
+    _write(files.qrels, (f"{qid} 0 {docid} {grade}\n" for qid, docid, grade in _qrels(world)))
     return files
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    with atomic_writer(path) as out:
+        out.writelines(lines)
+
+
+def _json_line(record: dict[str, str]) -> str:
+    return json.dumps(record, ensure_ascii=False) + "\n"
 
 
 def _world(seed: int, n_docs: int, n_topics: int, mean_words: int) -> tuple[Dice, World]:
@@ -109,7 +130,7 @@ def _world(seed: int, n_docs: int, n_topics: int, mean_words: int) -> tuple[Dice
     if mean_words < 60:
         raise ParameterError(f"mean_words must be at least 60, got {mean_words}")
     dice = Dice(seed)
-    return dice, plan_world(dice, n_docs, n_topics)
+    return dice, World(dice, n_docs, n_topics)
 
 
 def _docid(position: int) -> str:
@@ -124,12 +145,7 @@ def _documents(dice: Dice, world: World, mean_words: int) -> Iterator[dict[str, 
     writer = Writer(dice, world.cast, mean_words)
     for position, plan in enumerate(world.plans):
         title, body = writer.write(plan, world.events[plan.event] if plan.event >= 0 else None)
-        yield {
-            "id": _docid(position),
-            "title": title,
-            "contents": f"{title}\n\n{body}",
-            "date": _iso(plan.seconds),
-        }
+        yield {"id": _docid(position), "title": title, "contents": f"{title}\n\n{body}", "date": _iso(plan.seconds)}
 
 
 def _topics(world: World) -> list[dict[str, str]]:

@@ -1,13 +1,13 @@
 """What happens in the demo's year, before a word of it is written: events, topics, and who reports what when.
 
-Every topic has one event (or one standing theme) of its own. There are three kinds of topic:
+Every topic has one event (or one standing story) of its own. There are three kinds of topic:
 
 - ``breaking``: asked while the event is still in the news. An older event of the same kind, elsewhere, was
   reported with the same words: time tells the two apart.
 - ``retrospective``: asked weeks after the event has faded. A rival event of the same kind was in the news
   in the same days, so that time does not tell those two apart; the burst itself can be found, recency cannot
   help.
-- ``standing``: a theme reported evenly through the year: time says nothing.
+- ``standing``: a story reported evenly through the year: time says nothing.
 
 Documents are judged by the event they were generated from: 2 where it is what the report is about, 1 where
 the report is half about something else, 0 for the misleading ones: the older or rival event, the query's
@@ -17,17 +17,17 @@ words in another sense, passing mentions, and whatever was published at or after
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import cycle
 from math import sqrt
 from typing import NamedTuple
 
-from sdretrieval.demo import words
+from sdretrieval.demo import prose
 from sdretrieval.demo.dice import Dice
-from sdretrieval.demo.stories import Story, events, themes
+from sdretrieval.demo.prose import Story
 
 DAYS = 365
 DAY = 86_400  # seconds
-KINDS = ("breaking", "retrospective", "standing", "breaking", "retrospective",
-         "standing", "breaking", "retrospective", "standing", "breaking")  # fmt: skip
+KINDS = ("breaking", "retrospective", "standing") * 3 + ("breaking",)
 WEEKDAYS = ("Saturday", "Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday")  # from day 0
 _WEEKDAY_SHARE = (0.5, 0.4, 0.9, 1.0, 1.0, 1.0, 0.9)
 
@@ -42,13 +42,14 @@ class Cast:
 
     def __init__(self, n_docs: int) -> None:
         root = sqrt(n_docs)
-        self.places = words.names("place", int(6 * root))
-        self.regions = words.names("region", max(12, len(self.places) // 8))
-        self.people = words.names("person", int(30 * root))
-        self.brands = words.names("brand", int(12 * root))
-        kinds = words.ORGANISATION_KINDS
-        stems = words.names("org", int(12 * root))
-        self.organisations = [f"{stem} {kinds[i % len(kinds)]}" for i, stem in enumerate(stems)]
+        self.places = prose.names("place", int(6 * root))
+        self.regions = prose.names("region", max(12, len(self.places) // 8))
+        self.people = prose.names("person", int(30 * root))
+        self.brands = prose.names("brand", int(12 * root))
+        stems = prose.names("org", int(12 * root))
+        self.organisations = [
+            f"{stem} {kind}" for stem, kind in zip(stems, cycle(prose.ORGANISATION_KINDS), strict=False)
+        ]
 
     def region_of(self, place: int) -> str:
         return self.regions[place % len(self.regions)]
@@ -88,36 +89,40 @@ class PlannedTopic:
     event: int
     seconds: int = 0
     misleading: list[int] = field(default_factory=list)  # `order` of documents judged 0
-    everywhere: bool = False  # answered by all instances of the theme
+    everywhere: bool = False  # answered by every event of the same story
 
 
-@dataclass
 class World:
-    cast: Cast
-    events: list[Event]
-    topics: list[PlannedTopic]
-    plans: list[Plan]  # in order of time
+    """Every event, topic and document of the year; ``plans`` are in order of time."""
 
-
-class _Planner:
     def __init__(self, dice: Dice, n_docs: int, n_topics: int) -> None:
         self.dice = dice
-        self.n_docs = n_docs
         self.cast = Cast(n_docs)
         self.events: list[Event] = []
         self.topics: list[PlannedTopic] = []
         self.plans: list[Plan] = []
         self.taken: set[int] = set()
-        self.sizes = self._sizes(n_topics)
+        add = {"breaking": self.breaking, "retrospective": self.retrospective, "standing": self.standing}
+        used = dict.fromkeys(add, 0)
+        for number, size in enumerate(self.sizes(n_docs, n_topics)):
+            kind = KINDS[number % len(KINDS)]
+            stories = prose.STANDING if kind == "standing" else prose.EVENTS
+            # Retrospective topics begin half-way down the list, away from the breaking ones.
+            place = used[kind] + (len(stories) // 2 if kind == "retrospective" else 0)
+            add[kind](stories[place % len(stories)], used[kind] // len(stories), size)
+            used[kind] += 1
+        while len(self.plans) < n_docs:
+            self.add(self.anytime(), "background", -1)
+        self.plans.sort()
 
-    def _sizes(self, n_topics: int) -> list[int]:
+    def sizes(self, n_docs: int, n_topics: int) -> list[int]:
         """Relevant documents per topic: a third of the collection in the standard demo; their number grows
         slowly once the collection is larger."""
-        per_topic = self.n_docs / n_topics
+        per_topic = n_docs / n_topics
         mean = per_topic / 3 if per_topic <= 60 else 20 * sqrt(sqrt(per_topic / 60))
         spread = [self.dice.spread(3) for _ in range(n_topics)]
         # A topic takes at most 2.2 times its relevant documents; a fifth of the collection stays background.
-        limit = 0.8 * self.n_docs / (2.2 * sum(spread))
+        limit = 0.8 * n_docs / (2.2 * sum(spread))
         return [max(6, int(min(mean, limit) * factor)) for factor in spread]
 
     def add(self, day: float, role: str, event: int, age: float = 0.0, oblique: bool = False) -> int:
@@ -138,7 +143,7 @@ class _Planner:
                 clauses=tuple(tuple(dice.some(phase, len(phase) * 3 // 4)) for phase in story.phases),
                 place=cast.places[place],
                 region=cast.region_of(place),
-                nickname=dice.pick(words.NICKNAMES),
+                nickname=dice.pick(prose.NICKNAMES),
                 organisation=dice.pick(cast.organisations),
                 official=official,
                 second=second,
@@ -166,9 +171,7 @@ class _Planner:
             if self.dice.uniform() < _WEEKDAY_SHARE[day % 7]:
                 return day + 0.2 + 0.37 * (self.dice.uniform() + self.dice.uniform())
 
-    def noise(
-        self, topic: PlannedTopic, senses: int, mentions: int, first: float = 0, last: float = DAYS
-    ) -> None:
+    def noise(self, topic: PlannedTopic, senses: int, mentions: int, first: float = 0, last: float = DAYS) -> None:
         """Documents with the query's words that are about something else, any time between two days."""
         for role, count in (("sense", senses), ("mention", mentions)):
             for _ in range(count):
@@ -176,11 +179,8 @@ class _Planner:
 
     def breaking(self, story: Story, use: int, size: int) -> None:
         dice, event = self.dice, self.new_event(story)
-        names = self.events[event]
-        subject, happening = story.query_words
-        query = f"{subject} {happening}" if use == 0 else f"{names.region} {subject} {happening}"
-        text = f"The {subject} {happening} at {names.place} that is in the news at the time of the query."
-        topic = PlannedTopic("breaking", query, text, event)
+        text = f"The {story.query} at {self.events[event].place} that is in the news at the time of the query."
+        topic = self.topic("breaking", self.wording(event, use), text, event)
         start = dice.between(110, 315)
         orders = self.burst(event, size + max(2, size // 5), start, dice.between(2, 7))
         # Asked some hours after the last report that the asker may know, and before the event is over.
@@ -190,15 +190,13 @@ class _Planner:
         older = self.new_event(story)
         topic.misleading += self.burst(older, size * 7 // 10, dice.between(5, start - 70), dice.between(2, 7))
         self.noise(topic, size // 5, size // 10)
-        self.topics.append(topic)
 
     def retrospective(self, story: Story, use: int, size: int) -> None:
         dice, event = self.dice, self.new_event(story)
-        names = self.events[event]
-        subject, happening = story.query_words
-        wording = (subject, happening, f"{subject} {happening}")[len(self.topics) % 3]
-        text = f"The {subject} {happening} at {names.place}: what happened and what came of it."
-        topic = PlannedTopic("retrospective", f"{names.place} {wording}", text, event)
+        place = self.events[event].place
+        wording = (story.subject[0], story.happening[0], story.query)[len(self.topics) % 3]
+        text = f"The {story.query} at {place}: what happened and what came of it."
+        topic = self.topic("retrospective", f"{place} {wording}", text, event)
         start, scale = dice.between(20, 250), dice.between(3, 9)
         self.burst(event, size, start, scale)
         asked = start + scale * _BURST_LENGTH + dice.between(10, 45)
@@ -209,15 +207,12 @@ class _Planner:
         rival_start = max(0.0, start + dice.between(-10, 10))
         topic.misleading += self.burst(rival, size // 2, rival_start, dice.between(3, 9))
         self.noise(topic, size // 5, size // 10)
-        self.topics.append(topic)
 
     def standing(self, story: Story, use: int, size: int) -> None:
         dice, event = self.dice, self.new_event(story)
-        names = self.events[event]
-        subject, happening = story.query_words
-        query = f"{subject} {happening}" if use == 0 else f"{names.region} {subject} {happening}"
-        text = f"News about {subject} {happening}" + ("." if use == 0 else f" in {names.region}.")
-        topic = PlannedTopic("standing", query, text, event, everywhere=use == 0)
+        text = f"News about {story.query}" + ("." if use == 0 else f" in {self.events[event].region}.")
+        topic = self.topic("standing", self.wording(event, use), text, event)
+        topic.everywhere = use == 0
         asked, span = dice.between(250, 350), dice.between(150, 240)
         topic.seconds = int(asked * DAY)
         for i in range(size):
@@ -226,22 +221,12 @@ class _Planner:
             self.report(dice.between(asked, asked + 12), event, dice.uniform(), i)
         # In the same months, so that time does not give them away.
         self.noise(topic, size * 3 // 10, size * 3 // 20, asked - span, asked)
-        self.topics.append(topic)
 
-    def run(self) -> World:
-        used = dict.fromkeys(("breaking", "retrospective", "standing"), 0)
-        for number, size in enumerate(self.sizes):
-            kind = KINDS[number % len(KINDS)]
-            stories = themes() if kind == "standing" else events()
-            # Retrospective topics begin half-way down the list, away from the breaking ones.
-            place = used[kind] + (len(stories) // 2 if kind == "retrospective" else 0)
-            getattr(self, kind)(stories[place % len(stories)], used[kind] // len(stories), size)
-            used[kind] += 1
-        while len(self.plans) < self.n_docs:
-            self.add(self.anytime(), "background", -1)
-        return World(self.cast, self.events, self.topics, sorted(self.plans))
+    def topic(self, kind: str, query: str, description: str, event: int) -> PlannedTopic:
+        self.topics.append(PlannedTopic(kind, query, description, event))
+        return self.topics[-1]
 
-
-def plan_world(dice: Dice, n_docs: int, n_topics: int) -> World:
-    """Decide on every event, topic and document."""
-    return _Planner(dice, n_docs, n_topics).run()
+    def wording(self, event: int, use: int) -> str:
+        """The query; where the story was used before, it names the region."""
+        story, region = self.events[event].story, self.events[event].region
+        return story.query if use == 0 else f"{region} {story.query}"

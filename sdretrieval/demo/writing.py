@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from sdretrieval.demo import words
+from sdretrieval.demo import prose
 from sdretrieval.demo.dice import Dice
 from sdretrieval.demo.plan import DAY, DAYS, WEEKDAYS, Cast, Event, Plan
-from sdretrieval.demo.stories import ANY_EVENT, ANY_THEME
 
-_SECTIONS = tuple(words.BACKGROUND)
+_SECTIONS = tuple(prose.SECTIONS)
 _WORDS_PER_SENTENCE = 9.5  # measured
 
 
@@ -39,7 +38,7 @@ class Writer:
         self.cast = cast
         self.sentences_per_doc = mean_words / _WORDS_PER_SENTENCE
         self.lists: dict[str, tuple[str, ...] | list[str]] = {
-            **words.WORDS,
+            **prose.WORDS,
             "place": cast.places,
             "person": cast.people,
             "org": cast.organisations,
@@ -97,7 +96,7 @@ class Writer:
 
     def event_clauses(self, event: Event, age: float, count: int) -> list[str]:
         """Clauses of the phase the event has reached: the first gives way to the second and third."""
-        theme = not event.clauses[1]  # a theme has one phase only
+        standing = not event.clauses[1]  # it has one phase only
         early, late = (1 - age) * (1 - age), age * age
         chosen: list[str] = []
         for _ in range(2 * count):  # leaves room for drawing a clause twice
@@ -105,9 +104,9 @@ class Writer:
                 break
             u = self.dice.uniform()
             phase = 0 if u < early else 2 if u >= 1 - late else 1
-            own, general = event.clauses[phase], ANY_EVENT[phase]
-            if theme:
-                own, general = event.clauses[0], ANY_THEME
+            own, general = event.clauses[phase], prose.ANY_EVENT[phase]
+            if standing:
+                own, general = event.clauses[0], prose.ANY_STANDING
             # The first makes the title and should say what happened.
             clause = self.dice.pick(general if chosen and self.dice.uniform() < 0.2 else own)
             if clause not in chosen:
@@ -132,7 +131,7 @@ class Writer:
             section = self.section(plan)
             if section not in sections:
                 sections.append(section)
-                clauses += self.dice.some(words.BACKGROUND[section], count - len(clauses))
+                clauses += self.dice.some(prose.SECTIONS[section], count - len(clauses))
         return [(clause, slots) for clause in clauses]
 
     def sentences(self, parts: list[tuple[str, _Slots]]) -> list[str]:
@@ -141,7 +140,7 @@ class Writer:
         parts = parts[::-1]
         while parts:
             clause, slots = parts.pop()
-            frame = self.dice.pick(words.FRAMES)
+            frame = self.dice.pick(prose.FRAMES)
             if ("{n}" in frame and "{n}" in clause) or ("{m}" in frame and "{m}" in clause):
                 frame = "{c}."  # nobody is quoted on himself
             if "{d}" in frame:
@@ -179,13 +178,13 @@ class Writer:
             else:  # a passing mention
                 about.update(s=event.story.subject[0], h=event.story.happening[0], p=event.place)
                 parts = ordinary[: 3 * length // 4]
-                parts.insert(1 + dice.below(len(parts)), (dice.pick(words.MENTIONS), about))
+                parts.insert(1 + dice.below(len(parts)), (dice.pick(prose.MENTIONS), about))
         title = parts[0][0].format_map(parts[0][1])
         sentences = self.sentences(parts[1:])
         speaker = everyday if plan.role == "mention" else about
         remarks: list[str] = []
         while len(sentences) < length:
-            remarks = remarks or dice.some(words.REMARKS, length - len(sentences))
+            remarks = remarks or dice.some(prose.REMARKS, length - len(sentences))
             remark = _capital(remarks.pop().format_map(speaker)) + "."
             sentences.insert(1 + dice.below(len(sentences) + 1), remark)
         paragraphs = []

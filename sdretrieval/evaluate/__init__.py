@@ -10,43 +10,28 @@
 :mod:`significance`   paired tests, corrections, effect sizes: ``compare``
 :mod:`curves`         recall-precision points: ``recall_precision``
 :mod:`time_slices`    a measure by period of the query or of the relevant documents
+:mod:`inputs`         runs as a command line names them, and what lies beside them
+:mod:`tune`           parameters chosen on some topics, scored on others
+:mod:`report`         the page, figures and LaTeX tables
 ====================  ========================================================================================
 """
 
 from __future__ import annotations
 
-from sdretrieval.evaluate.curves import RECALL_LEVELS, RecallPrecision, recall_precision
+from sdretrieval.evaluate.curves import RecallPrecision, recall_precision
+from sdretrieval.evaluate.inputs import read_document_times
 from sdretrieval.evaluate.measures import (
-    DEFAULT_MEASURES,
     Evaluation,
     Evaluator,
     evaluate,
     natural_order,
     parse_measures,
+    register_measure,
 )
-from sdretrieval.evaluate.significance import (
-    CORRECTIONS,
-    TESTS,
-    Comparison,
-    TestResult,
-    compare,
-    compare_values,
-    correct,
-)
-from sdretrieval.evaluate.time_slices import (
-    PERIODS,
-    TimeSlice,
-    choose_period,
-    evaluate_by_query_time,
-    evaluate_by_relevant_time,
-    read_document_times,
-)
+from sdretrieval.evaluate.significance import TESTS, Comparison, TestResult, compare, compare_values, correct
+from sdretrieval.evaluate.time_slices import TimeSlice, choose_period, evaluate_by_time
 
 __all__ = [
-    "CORRECTIONS",
-    "DEFAULT_MEASURES",
-    "PERIODS",
-    "RECALL_LEVELS",
     "TESTS",
     "Comparison",
     "Evaluation",
@@ -59,10 +44,10 @@ __all__ = [
     "compare_values",
     "correct",
     "evaluate",
-    "evaluate_by_query_time",
-    "evaluate_by_relevant_time",
+    "evaluate_by_time",
     "natural_order",
     "parse_measures",
     "read_document_times",
     "recall_precision",
+    "register_measure",
 ]

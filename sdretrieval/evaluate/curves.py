@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sdretrieval.evaluate.measures import Evaluation, QrelsLike, RunLike, evaluate
+from sdretrieval.evaluate.measures import QrelsLike, RunLike, evaluate
 
 RECALL_LEVELS = tuple(step / 10 for step in range(11))
 CURVE_MEASURES = tuple(f"IPrec@{level}" for level in RECALL_LEVELS)
@@ -28,28 +28,19 @@ class RecallPrecision:
     precision: tuple[float, ...]
     per_topic: Mapping[str, tuple[float, ...]]
 
-    @classmethod
-    def from_evaluation(cls, evaluation: Evaluation) -> RecallPrecision:
-        """From an evaluation that has all of ``CURVE_MEASURES``."""
-        return cls(
-            name=evaluation.name,
-            recall=RECALL_LEVELS,
-            precision=tuple(evaluation.mean[m] for m in CURVE_MEASURES),
-            per_topic={qid: tuple(evaluation.per_topic[m][qid] for m in CURVE_MEASURES) for qid in evaluation.topics},
-        )
-
 
 def recall_precision(
-    run: RunLike,
-    qrels: QrelsLike,
-    *,
-    complete: bool = False,
-    rel: int | None = None,
-    name: str | None = None,
+    run: RunLike, qrels: QrelsLike, *, complete: bool = False, rel: int | None = None, name: str | None = None
 ) -> RecallPrecision:
-    """The eleven points of one run.
+    """The eleven points of one run. Parameters as of :func:`~sdretrieval.evaluate.measures.evaluate`.
 
     >>> recall_precision({"1": {"a": 2.0, "b": 1.0}}, {"1": {"a": 1, "c": 1}}).precision[:7]
     (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0)
     """
-    return RecallPrecision.from_evaluation(evaluate(run, qrels, CURVE_MEASURES, complete=complete, rel=rel, name=name))
+    found = evaluate(run, qrels, CURVE_MEASURES, complete=complete, rel=rel, name=name)
+    return RecallPrecision(
+        name=found.name,
+        recall=RECALL_LEVELS,
+        precision=tuple(found.mean[m] for m in CURVE_MEASURES),
+        per_topic={qid: tuple(found.per_topic[m][qid] for m in CURVE_MEASURES) for qid in found.topics},
+    )

@@ -3,25 +3,27 @@
 A run is given by its path, or as ``NAME=PATH`` to choose what tables call it. Beside ``runs/ql.trec`` may
 lie ``runs/ql.trec.manifest.json`` (or ``runs/ql.manifest.json``): how it was made, and
 ``runs/ql.trec.expansion.jsonl`` (or ``runs/ql.expansion.jsonl``): the expanded queries, one ``{"qid": …,
-"terms": {term: weight}}`` per line.
+"terms": {term: weight}}`` per line. Documents' times come from a table, their titles from JSON lines.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from heapq import nlargest
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from sdretrieval.errors import InputError, ParameterError
-from sdretrieval.files import numbered_lines, open_text
-from sdretrieval.progress import progress
-from sdretrieval.records import Run
-from sdretrieval.trec import read_run
+from sdretrieval.collection.records import Run
+from sdretrieval.collection.trec import read_run
+from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.files import numbered_lines, open_text
+from sdretrieval.core.progress import progress
+from sdretrieval.core.times import parse_time
 
 ENDINGS = (".gz", ".txt", ".trec", ".run", ".res", ".tsv")
 
@@ -37,14 +39,15 @@ class NamedRun:
     expansions: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
+# -- names and runs -----------------------------------------------------------------------------------------------
+
+
 def stem(path: Path) -> str:
     """The file's name without the endings runs usually have."""
     name = path.name
-    while True:
-        shorter = next((name[: -len(end)] for end in ENDINGS if name.endswith(end) and name != end), None)
-        if shorter is None:
-            return name
-        name = shorter
+    while ending := next((end for end in ENDINGS if name.endswith(end) and name != end), ""):
+        name = name.removesuffix(ending)
+    return name
 
 
 def split_names(specs: Sequence[str]) -> list[tuple[str, Path]]:
@@ -53,10 +56,8 @@ def split_names(specs: Sequence[str]) -> list[tuple[str, Path]]:
     for spec in specs:
         name, equals, rest = spec.partition("=")
         # A path may contain '='; what exists as it stands is a path.
-        if equals and name and rest and not Path(spec).exists():
-            chosen.append((name, Path(rest)))
-        else:
-            chosen.append((None, Path(spec)))
+        is_named = equals and name and rest and not Path(spec).exists()
+        chosen.append((name, Path(rest)) if is_named else (None, Path(spec)))
     stems = Counter(stem(path) for name, path in chosen if name is None)
     named = []
     for given, path in chosen:
@@ -68,34 +69,48 @@ def split_names(specs: Sequence[str]) -> list[tuple[str, Path]]:
     return named
 
 
+def with_baseline(specs: Sequence[str], baseline: str | None) -> tuple[list[str], int | None]:
+    """The runs, the baseline among them, and where it stands; it may be given by name or by path."""
+    specs = list(specs)
+    if baseline is None:
+        return specs, None
+    named = split_names(specs)
+    for i, (name, path) in enumerate(named):
+        if baseline in (name, str(path), specs[i]):
+            return specs, i
+    if "=" not in baseline and not Path(baseline).exists():
+        raise ParameterError(
+            f"baseline {baseline!r} is neither a file nor one of the runs ({', '.join(n for n, _ in named)})"
+        )
+    return [baseline, *specs], 0
+
+
 def read_runs(specs: Sequence[str], *, beside: bool = False) -> list[NamedRun]:
     """Read runs in the order given; with ``beside``, also the manifests and expansions beside them."""
     runs = []
     for name, path in progress(split_names(specs), label="reading runs", unit="run"):
-        run = read_run(path)
-        manifest_file = find_beside(path, "manifest.json") if beside else None
-        expansion_file = find_beside(path, "expansion.jsonl") if beside else None
+        manifest = find_beside(path, "manifest.json") if beside else None
+        expansions = find_beside(path, "expansion.jsonl") if beside else None
         runs.append(
             NamedRun(
                 name=name,
-                run=run,
+                run=read_run(path),
                 path=path,
-                manifest=None if manifest_file is None else read_manifest(manifest_file),
-                expansions={} if expansion_file is None else read_expansions(expansion_file),
+                manifest=None if manifest is None else read_manifest(manifest),
+                expansions={} if expansions is None else read_expansions(expansions),
             )
         )
     return runs
 
 
+# -- what lies beside ---------------------------------------------------------------------------------------------
+
+
 def find_beside(run: Path, ending: str) -> Path | None:
     """The companion file of a run, if there is one."""
-    shortened = run.name.removesuffix(".gz")
-    for base in (run.name, shortened, stem(run)):
-        for zipped in ("", ".gz"):
-            candidate = run.with_name(f"{base}.{ending}{zipped}")
-            if candidate.is_file():
-                return candidate
-    return None
+    bases = (run.name, run.name.removesuffix(".gz"), stem(run))
+    candidates = (run.with_name(f"{base}.{ending}{zipped}") for base in bases for zipped in ("", ".gz"))
+    return next((path for path in candidates if path.is_file()), None)
 
 
 def read_manifest(path: str | PathLike[str]) -> Mapping[str, Any]:
@@ -116,48 +131,72 @@ def read_expansions(path: str | PathLike[str], most: int = 100) -> dict[str, dic
     The ``most`` heaviest terms are kept: an unpruned model weighs the whole vocabulary.
     """
     expansions: dict[str, dict[str, float]] = {}
-    for number, line in numbered_lines(path):
-        if not line.strip():
-            continue
-        try:
+    for number, line in _filled_lines(path):
+        with _expecting('{"qid": …, "terms": {term: weight}}', path, number, line):
             record = json.loads(line)
             terms = {str(term): float(weight) for term, weight in record["terms"].items()}
-            heaviest = nlargest(most, terms.items(), key=lambda pair: abs(pair[1]))
-            expansions[str(record["qid"])] = dict(heaviest)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise InputError(
-                f'expected {{"qid": …, "terms": {{term: weight}}}}, got {line[:80]!r} ({error!r})',
-                file=path,
-                line=number,
-                remedy="Write the file with sdretrieval, or mend the line.",
-            ) from None
+            expansions[str(record["qid"])] = dict(nlargest(most, terms.items(), key=lambda pair: abs(pair[1])))
     return expansions
+
+
+# -- documents ----------------------------------------------------------------------------------------------------
 
 
 def read_documents(path: str | PathLike[str], wanted: Iterable[str]) -> tuple[dict[str, str], dict[str, int]]:
     """Titles and times of the wanted documents from JSON lines (id, title or contents, date)."""
-    from sdretrieval.times import parse_time
-
     wanted = set(wanted)
     titles: dict[str, str] = {}
     times: dict[str, int] = {}
-    for number, line in numbered_lines(path):
-        if not line.strip():
-            continue
-        try:
+    for number, line in _filled_lines(path):
+        with _expecting('a JSON object with "id"', path, number, line):
             record = json.loads(line)
             docid = str(record["id"])
-        except (ValueError, TypeError, KeyError) as error:
-            raise InputError(
-                f'expected a JSON object with "id", got {line[:80]!r} ({error!r})', file=path, line=number
-            ) from None
-        if docid not in wanted:
-            continue
-        title = record.get("title") or record.get("contents") or ""
-        titles[docid] = " ".join(str(title).split())[:160]
-        if record.get("date") is not None:
-            try:
-                times[docid] = parse_time(record["date"])
-            except ValueError as error:
-                raise InputError(str(error), file=path, line=number) from None
+        if docid in wanted:
+            title = record.get("title") or record.get("contents") or ""
+            titles[docid] = " ".join(str(title).split())[:160]
+            if record.get("date") is not None:
+                times[docid] = _time(record["date"], path, number)
     return titles, times
+
+
+def read_document_times(path: str | PathLike[str]) -> dict[str, int]:
+    """``docid<TAB>time`` lines to milliseconds; any form of time that ``parse_time`` knows."""
+    times: dict[str, int] = {}
+    for number, line in _filled_lines(path):
+        fields = [part.strip() for part in (line.split("\t") if "\t" in line else line.split(None, 1))]
+        if len(fields) != 2 or not fields[0]:
+            raise InputError(
+                f"expected a docid, a tab and a time, got {line!r}",
+                file=path,
+                line=number,
+                remedy="Write for example `FT911-3\t1990-03-01T12:00:00Z`.",
+            )
+        docid, time = fields
+        if docid in times:
+            raise InputError(f"docid {docid!r} appears twice", file=path, line=number, remedy="Keep one of them.")
+        times[docid] = _time(time, path, number)
+    return times
+
+
+def _filled_lines(path: str | PathLike[str]) -> Iterator[tuple[int, str]]:
+    return ((number, line) for number, line in numbered_lines(path) if line.strip())
+
+
+@contextmanager
+def _expecting(form: str, path: str | PathLike[str], number: int, line: str) -> Iterator[None]:
+    """A line that is not of this form is an error that names it."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise InputError(
+            f"expected {form}, got {line[:80]!r} ({error!r})", file=path, line=number, remedy="Mend or remove the line."
+        ) from None
+
+
+def _time(value: Any, path: str | PathLike[str], number: int) -> int:
+    try:
+        return parse_time(value)
+    except ValueError as error:
+        raise InputError(
+            str(error), file=path, line=number, remedy="Use ISO 8601, e.g. 1990-03-01T12:00:00Z."
+        ) from None

@@ -2,7 +2,8 @@
 
 The names are those of ir_measures (``AP``, ``P@5``, ``nDCG@10``, ``AP(rel=2)``); trec_eval's own (``map``,
 ``P_5``, ``ndcg_cut_10``) are understood too. Every measure trec_eval has is computed by trec_eval's code
-(pytrec_eval, through ir_measures); the others by the provider ir_measures picks.
+(pytrec_eval, through ir_measures); the others by the provider ir_measures picks. A measure from outside the package is
+one that ir_measures has registered, or a function given to :func:`register_measure`.
 
 Which topics count, as in trec_eval:
 
@@ -16,24 +17,22 @@ Which topics count, as in trec_eval:
 from __future__ import annotations
 
 import difflib
-import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress, count
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from sdretrieval.errors import ParameterError
-from sdretrieval.records import Run, rank_order
+from sdretrieval.collection.records import Qrels, Ranking, Run
+from sdretrieval.core.errors import ParameterError
 
-if TYPE_CHECKING:
-    from sdretrieval.records import Qrels
-
-RunLike: TypeAlias = "Run | Mapping[str, Mapping[str, float]]"
-QrelsLike: TypeAlias = "Qrels | Mapping[str, Mapping[str, int]]"
+RunLike: TypeAlias = Run | Mapping[str, Mapping[str, float]]
+QrelsLike: TypeAlias = Qrels | Mapping[str, Mapping[str, int]]
+MeasureFunction: TypeAlias = Callable[[Sequence[str], Mapping[str, int]], float]
 
 DEFAULT_MEASURES = ("AP", "P@5")
+_REGISTERED: dict[str, MeasureFunction] = {}  # by :func:`register_measure`
 
 
 def natural_order(ids: Iterable[str]) -> list[str]:
@@ -50,6 +49,53 @@ def natural_order(ids: Iterable[str]) -> list[str]:
     return sorted(ids, key=key)
 
 
+def as_run(run: RunLike) -> Run:
+    """Plain dictionaries as a record, whose rankings are in trec_eval's order."""
+    if isinstance(run, Run):
+        return run
+    rankings = {}
+    for qid, scores in run.items():
+        scores = dict(scores)
+        try:
+            rankings[qid] = Ranking(list(scores), list(scores.values()))
+        except ParameterError as error:
+            raise ParameterError(f"topic {qid!r}: {error.message}", remedy=error.remedy) from None
+    return Run(rankings, tag="")
+
+
+# -- names --------------------------------------------------------------------------------------------------------
+
+
+def register_measure(name: str, function: MeasureFunction) -> None:
+    """Make a measure of your own known by name, with or without a cutoff (``name@10``).
+
+    Parameters
+    ----------
+    name
+        A Python name that no measure of ir_measures has.
+    function
+        Takes one topic's docids from rank 1 down (to the cutoff) and its grades by docid, and gives the value. A
+        document without a grade is not judged.
+
+    Examples
+    --------
+    >>> register_measure("FirstGrade", lambda docids, grades: grades.get(docids[0], 0))
+    >>> evaluate({"1": {"a": 2.0, "b": 1.0}}, {"1": {"a": 3}}, ["AP", "FirstGrade"]).mean["FirstGrade"]
+    3.0
+    """
+    import ir_measures  # takes its time to load
+
+    known = ir_measures.measures.registry
+    if not name.isidentifier() or (name in known and name not in _REGISTERED):
+        reason = "taken" if name in known else "not a Python name"
+        raise ParameterError(f"measure {name!r}: the name is {reason}", remedy="Choose another.")
+    if name not in known:
+        cutoff = ir_measures.ParamInfo(dtype=int, required=False, desc="last rank that is looked at")
+        members = {"NAME": name, "__name__": name, "SUPPORTED_PARAMS": {"cutoff": cutoff}}
+        ir_measures.measures.register(type(name, (ir_measures.Measure,), members)(), name=name)
+    _REGISTERED[name] = function
+
+
 def parse_measures(names: Iterable[Any], rel: int | None = None) -> dict[str, Any]:
     """Measure names to ir_measures' measures, keyed by their full name, in the order given.
 
@@ -59,37 +105,40 @@ def parse_measures(names: Iterable[Any], rel: int | None = None) -> dict[str, An
     >>> list(parse_measures(["AP", "P_5", "nDCG@10"], rel=2))
     ['AP(rel=2)', 'P(rel=2)@5', 'nDCG@10']
     """
+    return {str(measure): measure for _, _, measure in _parsed(names, rel)}
+
+
+def _parsed(names: Iterable[Any], rel: int | None) -> list[tuple[str, str, Any]]:
+    """The name asked for, the measure's name without ``rel``, and the measure with it."""
     if isinstance(names, str):  # "AP P@5" in one string is what ir_measures' own command line takes
         names = names.split()
-    measures: dict[str, Any] = {}
+    parsed = []
     for name in names:
-        for measure in _parse(name):
-            if rel is not None and "rel" in measure.SUPPORTED_PARAMS and "rel" not in measure.params:
-                measure = measure(rel=rel)
+        for plain in _parse(name):
+            takes_rel = rel is not None and "rel" in plain.SUPPORTED_PARAMS and "rel" not in plain.params
+            measure = plain(rel=rel) if takes_rel else plain
             try:
                 measure.validate_params()
             except AssertionError as error:
                 raise ParameterError(
                     f"measure {str(name)!r}: {error}", remedy="Write for example P@5, nDCG@10 or AP(rel=2)."
                 ) from None
-            measures.setdefault(str(measure), measure)
-    if not measures:
+            parsed.append((str(name), str(plain), measure))
+    if not parsed:
         raise ParameterError("no measure given", remedy="Name at least one, e.g. AP.")
-    return measures
+    return parsed
 
 
 def _parse(name: Any) -> list[Any]:
-    import ir_measures
+    import ir_measures  # takes its time to load
 
     if not isinstance(name, str):
         return [name]
     try:
         return [ir_measures.parse_measure(name)]
-    except ValueError as error:
-        reason = str(error)
     except NameError:
         reason = "unknown"
-    except Exception as error:  # a measure's own complaint about its parameters
+    except Exception as error:  # of the syntax, or a measure's own about its parameters
         reason = str(error)
     try:
         return list(ir_measures.parse_trec_measure(name))
@@ -99,6 +148,9 @@ def _parse(name: Any) -> list[Any]:
     near = difflib.get_close_matches(re.split(r"[@(]", name)[0], known, n=3, cutoff=0.5)
     remedy = f"Did you mean {' or '.join(near)}?" if near else f"Known are {', '.join(known)}."
     raise ParameterError(f"measure {name!r}: {reason}", remedy=remedy)
+
+
+# -- values -------------------------------------------------------------------------------------------------------
 
 
 class ByMeasure(dict[str, Any]):
@@ -155,7 +207,7 @@ def _topics(qids: Sequence[str], most: int = 8) -> str:
 
 
 class Evaluator:
-    """Judgments and measures made ready once, for any number of runs.
+    """Judgments and measures made ready once, for any number of runs. Parameters as of :func:`evaluate`.
 
     >>> evaluator = Evaluator({"1": {"a": 1, "b": 0}}, ["AP", "P@5"])
     >>> evaluator.evaluate({"1": {"b": 2.0, "a": 1.0}}).mean["AP"]
@@ -170,49 +222,52 @@ class Evaluator:
         complete: bool = False,
         rel: int | None = None,
     ) -> None:
-        import ir_measures
+        import ir_measures  # takes its time to load
 
-        asked = measures.split() if isinstance(measures, str) else list(measures)
-        self.measures = parse_measures(asked, rel)
+        self.measures: dict[str, Any] = {}
+        self._aliases: dict[str, str] = {}
+        for asked, plain, measure in _parsed(measures, rel):
+            full = str(measure)
+            self.measures.setdefault(full, measure)
+            self._aliases.setdefault(plain, full)
+            self._aliases.setdefault(asked, full)
         self.complete = complete
         self.threshold = 1 if rel is None else rel
         # A topic with an empty set of judgments is a topic without judgments.
-        self._judgments = {qid: _plain(qrels[qid]) for qid in qrels if len(qrels[qid])}
+        self._judgments = {qid: {d: int(grade) for d, grade in qrels[qid].items()} for qid in qrels if len(qrels[qid])}
         self._relevant = {qid for qid, grades in self._judgments.items() if max(grades.values()) >= self.threshold}
-        self._aliases: dict[str, str] = {}
-        for name in asked:
-            for plain, full in zip(parse_measures([name]), parse_measures([name], rel), strict=True):
-                self._aliases.setdefault(plain, full)
-                self._aliases.setdefault(str(name), full)
         self._names = {id(measure): full for full, measure in self.measures.items()}  # str(measure) takes its time
-        trec_eval = ir_measures.providers.registry["pytrec_eval"]
+        self._registered = {full: m for full, m in self.measures.items() if m.NAME in _REGISTERED}
+        trec_eval: Any = ir_measures.pytrec_eval
         mine = [m for m in self.measures.values() if trec_eval.supports(m)]
-        rest = [m for m in self.measures.values() if m not in mine]
+        rest = [m for full, m in self.measures.items() if m not in mine and full not in self._registered]
         try:
-            self._trec_eval = trec_eval.evaluator(mine, _safe(self._judgments)) if mine else None
+            # Its invokers one by one: its own iter_calc adds a zero for every other topic, each time it is called.
+            self._trec_eval = trec_eval.evaluator(mine, _safe(self._judgments)).invokers if mine else []
             self._other = ir_measures.evaluator(rest, self._judgments) if rest else None
-        except ValueError as error:
-            raise ParameterError(str(error), remedy="Install the package named, or drop the measure.") from None
+        except (ValueError, TypeError) as error:  # trec_eval's, of a threshold below 1
+            remedy = "Install the package named, or drop the measure. The least relevant grade is 1 or more."
+            raise ParameterError(str(error), remedy=remedy) from None
 
     def evaluate(self, run: RunLike, name: str | None = None) -> Evaluation:
         """The measures of one run. Any number of runs may follow each other; nothing is kept of them."""
+        run = as_run(run)
         judged = natural_order(qid for qid in run if qid in self._judgments)
         missing = natural_order(qid for qid in self._judgments if qid not in run)
         counted = natural_order([*judged, *missing]) if self.complete else judged
-        table: dict[str, dict[str, float]] = {}
-        for measure, qid, value in self._values(run, judged):
-            table.setdefault(measure, {})[qid] = value
+        table: dict[str, dict[str, float]] = {full: {} for full in self.measures}
+        for full, qid, value in self._values(run, judged):
+            table[full][qid] = value
         per_topic, mean = {}, {}
         for full, measure in self.measures.items():
-            row = table.get(full, {})
-            per_topic[full] = {qid: row.get(qid, measure.DEFAULT) for qid in counted}
+            per_topic[full] = {qid: table[full].get(qid, measure.DEFAULT) for qid in counted}
             # trec_eval adds plain doubles over topics in byte order; the order decides the last digit.
             total = measure.aggregator()
             for qid in sorted(counted, key=_bytes):
                 total.add(per_topic[full][qid])
             mean[full] = float(total.result())
         return Evaluation(
-            name=name if name is not None else getattr(run, "tag", ""),
+            name=run.tag if name is None else name,
             mean=ByMeasure(mean, self._aliases),
             per_topic=ByMeasure(per_topic, self._aliases),
             topics=tuple(counted),
@@ -222,80 +277,55 @@ class Evaluator:
             complete=self.complete,
         )
 
-    def _values(self, run: RunLike, judged: list[str]) -> Iterator[tuple[str, str, float]]:
+    def _values(self, run: Run, judged: list[str]) -> Iterator[tuple[str, str, float]]:
         """(measure, topic, value), topic by topic: what was just made ready is still in the processor's cache."""
         for qid in judged:
-            if self._trec_eval is not None:
-                # _iter_calc: the public method adds a zero for every other topic, each time it is called.
-                for metric in self._trec_eval._iter_calc({qid: self._as_scored(run, qid)}):
-                    yield self._names.get(id(metric.measure)) or str(metric.measure), qid, metric.value
+            docids, grades = run[qid].docids, self._judgments[qid]
+            scored = {qid: _as_scored(docids, grades)} if self._trec_eval else {}
+            for invoker in self._trec_eval:
+                for metric in invoker.iter_calc(scored):
+                    yield self._names[id(metric.measure)], qid, metric.value
+            for full, measure in self._registered.items():
+                yield full, qid, float(_REGISTERED[measure.NAME](docids[: measure.params.get("cutoff")], grades))
         if self._other is not None and judged:
             # The other providers break ties each in their own way; ranks have none.
-            for metric in self._other.iter_calc({qid: _ranks(run, qid) for qid in judged}):
+            for metric in self._other.iter_calc({qid: _ranks(run[qid].docids) for qid in judged}):
                 if metric.query_id in run:
                     yield str(metric.measure), metric.query_id, metric.value
 
-    def _as_scored(self, run: RunLike, qid: str) -> dict[str, float]:
-        """One topic for trec_eval. A Ranking is in trec_eval's order already, so ranks stand for scores and stand-ins
-        for unjudged documents: the same list to every measure, from strings that are made once."""
-        if not isinstance(run, Run):
-            return _scores(run, qid)
-        docids = run[qid].docids
-        names, ranks, scores = _stand_ins(len(docids))
-        scores = scores.copy()
-        for i in compress(count(), map(self._judgments[qid].__contains__, docids)):
-            del scores[names[i]]
-            scores[docids[i]] = ranks[i]
-        return scores
+
+def _as_scored(docids: Sequence[str], grades: Mapping[str, int]) -> dict[str, float]:
+    """One topic for trec_eval. A Ranking is in trec_eval's order already, so ranks stand for scores and stand-ins
+    for unjudged documents: the same list to every measure, from strings that are made once."""
+    names, ranks, scores = _stand_ins(len(docids))
+    scores = scores.copy()
+    for i in compress(count(), map(grades.__contains__, docids)):
+        del scores[names[i]]
+        scores[docids[i]] = ranks[i]
+    return scores
+
+
+def _ranks(docids: Sequence[str]) -> dict[str, float]:
+    return {docid: float(len(docids) - rank) for rank, docid in enumerate(docids)}
 
 
 @lru_cache(maxsize=64)
 def _stand_ins(n: int) -> tuple[list[str], list[float], dict[str, float]]:
-    """n names no document can have (ids hold no spaces), n falling scores, and both as one ranked list."""
-    names, ranks = [f" {i}" for i in range(n)], [-float(i) for i in range(n)]
+    """n names no document can have (ids hold no line ends), n falling scores, and both as one ranked list."""
+    names, ranks = [f"\n{i}" for i in range(n)], [-float(i) for i in range(n)]
     return names, ranks, dict(zip(names, ranks, strict=True))
-
-
-def _plain(grades: Mapping[str, int]) -> dict[str, int]:
-    return grades if type(grades) is dict else dict(grades)
-
-
-NOBODY = " judged by nobody"  # no document can be called so: ids hold no spaces
 
 
 def _safe(judgments: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
     """trec_eval reads memory it never reserved where all of a topic's grades are negative (it sizes an array by the
     highest grade): wrong numbers or a crash. One more non-relevant document, which no run has, keeps it sound and
     changes no measure, since such a topic has nothing relevant to find."""
-    return {qid: grades if max(grades.values()) >= 0 else {**grades, NOBODY: 0} for qid, grades in judgments.items()}
+    nobody = {"\njudged by nobody": 0}
+    return {qid: grades if max(grades.values()) >= 0 else grades | nobody for qid, grades in judgments.items()}
 
 
 def _bytes(qid: str) -> bytes:
     return qid.encode("utf-8", "surrogateescape")
-
-
-def _scores(run: RunLike, qid: str) -> dict[str, float]:
-    if isinstance(run, Run):
-        ranking = run[qid]
-        return dict(zip(ranking.docids, ranking.scores.tolist(), strict=True))
-    scores = run[qid]
-    # pytrec_eval takes Python's own numbers only; but copying them all would cost as much as evaluating.
-    if type(scores) is not dict or not {*map(type, scores.values())} <= {float, int}:
-        scores = {docid: float(score) for docid, score in scores.items()}
-    if math.isnan(sum(scores.values())):
-        for docid, score in scores.items():
-            if math.isnan(score):
-                raise ParameterError(f"topic {qid!r}: the score of {docid!r} is not a number")
-    return scores
-
-
-def _ranks(run: RunLike, qid: str) -> dict[str, float]:
-    if isinstance(run, Run):
-        docids = list(run[qid].docids)
-    else:
-        names = list(run[qid])
-        docids = [names[i] for i in rank_order(names, list(run[qid].values()))]
-    return {docid: float(len(docids) - rank) for rank, docid in enumerate(docids)}
 
 
 def evaluate(
@@ -309,12 +339,28 @@ def evaluate(
 ) -> Evaluation:
     """Measure one run; for many runs over the same qrels, :class:`Evaluator` prepares the judgments once.
 
-    run       a Run, or ``{qid: {docid: score}}``
-    qrels     a Qrels, or ``{qid: {docid: grade}}``
-    measures  names as ir_measures writes them
-    complete  judged topics without results count as zero (trec_eval -c)
-    rel       the least grade that counts as relevant (trec_eval -l), for measures that do not state their own
+    Parameters
+    ----------
+    run
+        A Run, or ``{qid: {docid: score}}``.
+    qrels
+        A Qrels, or ``{qid: {docid: grade}}``.
+    measures
+        Names as ir_measures or trec_eval writes them, and those given to :func:`register_measure`.
+    complete
+        Judged topics without results count as zero (trec_eval -c).
+    rel
+        The least grade that counts as relevant (trec_eval -l), for measures that do not state their own.
+    name
+        What tables call the run; by default its tag.
 
+    Returns
+    -------
+    Evaluation
+        Means, values by topic, and which topics counted.
+
+    Examples
+    --------
     >>> result = evaluate({"1": {"b": 2.0, "a": 1.0}}, {"1": {"a": 1}, "2": {"c": 1}}, ["AP", "P@5"])
     >>> result.mean["AP"], result.per_topic["P@5"]["1"], result.missing_topics
     (0.5, 0.2, ('2',))

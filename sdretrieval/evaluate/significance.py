@@ -1,6 +1,7 @@
 """Is run A better than run B, or were the topics kind to it?
 
-Four paired tests over topics, all two-sided. d_i is the difference on topic i.
+Four paired tests over topics, all two-sided. d_i is the difference on topic i. Each test takes the array of
+:func:`differences` and gives a :class:`TestResult`.
 
 t              Student's t on the mean of d (scipy.stats.ttest_rel)
 wilcoxon       signed ranks of d; zeros dropped (scipy.stats.wilcoxon)
@@ -25,7 +26,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sdretrieval.errors import ParameterError
+from sdretrieval.core.errors import ParameterError
 from sdretrieval.evaluate.measures import Evaluation
 
 DECIMALS = 12
@@ -56,7 +57,7 @@ def differences(a: ArrayLike, b: ArrayLike) -> np.ndarray:
 
 def paired_t(d: np.ndarray) -> TestResult:
     """Student's paired t-test."""
-    from scipy import stats
+    from scipy import stats  # takes its time to load
 
     n = len(d)
     if n < 2:
@@ -74,7 +75,7 @@ def wilcoxon(d: np.ndarray) -> TestResult:
 
     With ties among few topics scipy enumerates sign patterns, which takes it seconds; done here in no time.
     """
-    from scipy import stats
+    from scipy import stats  # takes its time to load
 
     moved = d[d != 0.0]
     n = len(moved)
@@ -90,7 +91,7 @@ def wilcoxon(d: np.ndarray) -> TestResult:
 
 def sign(d: np.ndarray) -> TestResult:
     """Sign test; the statistic is the number of wins."""
-    from scipy import stats
+    from scipy import stats  # takes its time to load
 
     wins, losses = int((d > 0).sum()), int((d < 0).sum())
     if wins + losses == 0:
@@ -101,8 +102,13 @@ def sign(d: np.ndarray) -> TestResult:
 def randomisation(d: np.ndarray, *, permutations: int = PERMUTATIONS, seed: int = 0) -> TestResult:
     """Fisher's randomisation (permutation) test on the mean difference.
 
-    Exact where at most 2^16 sign patterns exist. Beyond that ``permutations`` patterns are drawn with
-    ``seed`` and p = (1 + as extreme) / (1 + drawn), which never claims 0.
+    Parameters
+    ----------
+    d
+        Differences by topic.
+    permutations, seed
+        Exact where at most 2^16 sign patterns exist. Beyond that so many are drawn, and p = (1 + as extreme) /
+        (1 + drawn), which never claims 0.
     """
     moved = d[d != 0.0]
     n = len(moved)
@@ -149,7 +155,7 @@ CORRECTIONS = ("holm", "bonferroni", "none")
 
 
 def correct(p_values: Sequence[float], method: str = "holm") -> list[float]:
-    """Adjusted p-values of one family; nan stays nan and is not counted.
+    """Adjusted p-values of one family, by one of :data:`CORRECTIONS`; nan stays nan and is not counted.
 
     >>> [round(p, 3) for p in correct([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
@@ -208,8 +214,26 @@ def compare_values(
     tests: Iterable[str] = tuple(TESTS),
     seed: int = 0,
 ) -> Comparison:
-    """Compare two mappings of topic to value.
+    """Compare two mappings of topic to value, over the topics both have.
 
+    Parameters
+    ----------
+    run, baseline
+        Values by topic.
+    names, measure
+        What the comparison says it compares.
+    tests
+        Names from :data:`TESTS`.
+    seed
+        Of the randomisation test.
+
+    Returns
+    -------
+    Comparison
+        Means, effect sizes and tests; nothing is corrected.
+
+    Examples
+    --------
     >>> c = compare_values({"1": .5, "2": .7, "3": .2}, {"1": .4, "2": .5, "3": .2})
     >>> c.wins, c.ties, c.losses, round(c.difference, 4)
     (2, 1, 0, 0.1)
@@ -249,7 +273,7 @@ def compare_values(
 def _confidence(mean: float, spread: float, n: int) -> tuple[float, float]:
     if n < 2:
         return math.nan, math.nan
-    from scipy import stats
+    from scipy import stats  # takes its time to load
 
     half = float(stats.t.ppf(0.975, n - 1)) * spread / math.sqrt(n)
     return mean - half, mean + half
@@ -276,6 +300,22 @@ def compare(
 
     Pairs are the topics both evaluations counted; evaluate with ``complete=True`` to keep topics that one of
     the runs has no results for.
+
+    Parameters
+    ----------
+    runs, baseline
+        Evaluations over the same judgments.
+    measures
+        Names of measures; by default all that the baseline has.
+    tests, seed
+        As of :func:`compare_values`.
+    correction
+        One of :data:`CORRECTIONS`.
+
+    Returns
+    -------
+    list of Comparison
+        Measure by measure, runs within.
     """
     tests = tuple(tests)
     names = list(baseline.measures) if measures is None else list(measures)

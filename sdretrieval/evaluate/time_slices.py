@@ -2,11 +2,11 @@
 
 Two questions that look alike, and their answers:
 
-*By query time* (:func:`evaluate_by_query_time`). The topics are dealt into periods by the time of the
+*By query time* (``time_of="query"``). The topics are dealt into periods by the time of the
 query; each period's measure is over its own topics, everything else untouched. It answers "were the queries
 of March harder?".
 
-*By the time of the relevant documents* (:func:`evaluate_by_relevant_time`). For each period only its
+*By the time of the relevant documents* (``time_of="relevant"``). For each period only its
 relevant documents are to be found: relevant documents of other periods are taken out of both judgments and
 run, as if they did not exist (a residual collection), so that a run is neither paid nor fined for them.
 Non-relevant and unjudged documents of all times stay, since they are what a user would have to wade
@@ -22,30 +22,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from os import PathLike
-from typing import Any
+from typing import Any, TypeAlias
 
-from sdretrieval.errors import InputError, ParameterError
-from sdretrieval.evaluate.measures import (
-    DEFAULT_MEASURES,
-    Evaluation,
-    Evaluator,
-    QrelsLike,
-    RunLike,
-    _scores,
-)
-from sdretrieval.files import numbered_lines
-from sdretrieval.times import UNDATED, parse_time
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def _moment(ms: int) -> datetime:
-    return EPOCH + timedelta(milliseconds=int(ms))
-
-
-def _quarter(t: datetime) -> str:
-    return f"{t.year:04d}-Q{(t.month + 2) // 3}"
+from sdretrieval.collection.records import Ranking, Run
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.times import UNDATED
+from sdretrieval.evaluate.measures import DEFAULT_MEASURES, Evaluation, Evaluator, QrelsLike, RunLike, as_run
 
 
 def _week(t: datetime) -> str:
@@ -55,14 +37,19 @@ def _week(t: datetime) -> str:
 
 # Labels sort as text in the order of time.
 PERIODS: dict[str, Callable[[datetime], str]] = {
-    "year": lambda t: f"{t.year:04d}",
-    "quarter": _quarter,
-    "month": lambda t: f"{t.year:04d}-{t.month:02d}",
+    "year": lambda t: t.isoformat()[:4],
+    "quarter": lambda t: f"{t.year:04d}-Q{(t.month + 2) // 3}",
+    "month": lambda t: t.isoformat()[:7],
     "week": _week,
-    "day": lambda t: f"{t.year:04d}-{t.month:02d}-{t.day:02d}",
-    "hour": lambda t: f"{t.year:04d}-{t.month:02d}-{t.day:02d}T{t.hour:02d}",
+    "day": lambda t: t.isoformat()[:10],
+    "hour": lambda t: t.isoformat()[:13],
 }
 NO_TIME = "undated"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _moment(ms: int) -> datetime:
+    return EPOCH + timedelta(milliseconds=int(ms))
 
 
 def period_of(ms: int | None, period: str) -> str:
@@ -76,17 +63,9 @@ def period_of(ms: int | None, period: str) -> str:
     return NO_TIME if ms is None or ms == UNDATED else PERIODS[period](_moment(ms))
 
 
-@dataclass(frozen=True)
-class TimeSlice:
-    """One period's share of an evaluation."""
-
-    period: str
-    evaluation: Evaluation
-    relevant: int  # relevant documents of its counted topics
-
-    @property
-    def topics(self) -> int:
-        return len(self.evaluation.topics)
+def in_order(labels: Iterable[str]) -> list[str]:
+    """Labels of periods in the order of time, "undated" last."""
+    return sorted(labels, key=lambda label: (label == NO_TIME, label))
 
 
 def choose_period(times: Iterable[int], most: int = 24) -> str | None:
@@ -103,110 +82,86 @@ def choose_period(times: Iterable[int], most: int = 24) -> str | None:
     return None
 
 
-def _in_order(labels: Iterable[str]) -> list[str]:
-    return sorted(labels, key=lambda label: (label == NO_TIME, label))
+@dataclass(frozen=True)
+class TimeSlice:
+    """One period's share of an evaluation."""
+
+    period: str
+    evaluation: Evaluation
+    relevant: int  # relevant documents of its counted topics
+
+    @property
+    def topics(self) -> int:
+        return len(self.evaluation.topics)
 
 
-def evaluate_by_query_time(
+def evaluate_by_time(
     run: RunLike,
     qrels: QrelsLike,
-    topic_times: Mapping[str, int],
+    times: Mapping[str, int],
     period: str = "month",
     measures: Iterable[Any] = DEFAULT_MEASURES,
     *,
+    time_of: str = "query",
     complete: bool = False,
     rel: int | None = None,
     name: str | None = None,
 ) -> list[TimeSlice]:
-    """Topics dealt into periods by the time of the query."""
-    measures = list(measures)
-    threshold = 1 if rel is None else rel
-    groups: dict[str, list[str]] = {}
-    for qid in qrels:
-        groups.setdefault(period_of(topic_times.get(qid), period), []).append(qid)
-    slices = []
-    for label in _in_order(groups):
-        members = set(groups[label])
-        part = {qid: {d: int(r) for d, r in qrels[qid].items()} for qid in members}
-        results = {qid: _scores(run, qid) for qid in run if qid in members}
-        evaluator = Evaluator(part, measures, complete=complete, rel=rel)
-        evaluation = evaluator.evaluate(results, _name(run, name))
-        if evaluation.topics:
-            relevant = sum(r >= threshold for qid in evaluation.topics for r in part[qid].values())
-            slices.append(TimeSlice(label, evaluation, relevant))
-    return slices
+    """The measures of each period that has a counted topic, in the order of time.
 
-
-def evaluate_by_relevant_time(
-    run: RunLike,
-    qrels: QrelsLike,
-    document_times: Mapping[str, int],
-    period: str = "month",
-    measures: Iterable[Any] = DEFAULT_MEASURES,
-    *,
-    complete: bool = False,
-    rel: int | None = None,
-    name: str | None = None,
-) -> list[TimeSlice]:
-    """Only the relevant documents of the period count; those of other periods are as if they did not exist.
-
-    A document is relevant here from grade ``rel`` on (1 by default).
+    Parameters
+    ----------
+    times
+        Milliseconds since 1970, by topic or by docid as ``time_of`` says.
+    period
+        One of :data:`PERIODS`.
+    time_of
+        ``query``: topics are dealt into periods. ``relevant``: documents of grade ``rel`` (1 by default) or more are.
+    run, qrels, measures, complete, rel, name
+        As of :func:`~sdretrieval.evaluate.measures.evaluate`.
     """
-    measures = list(measures)
-    threshold = 1 if rel is None else rel
-    when: dict[str, dict[str, str]] = {}  # topic -> relevant document -> period
-    for qid in qrels:
-        for docid, grade in qrels[qid].items():
-            if grade >= threshold:
-                when.setdefault(qid, {})[docid] = period_of(document_times.get(docid), period)
-    scores = {qid: _scores(run, qid) for qid in run if qid in when}
+    if time_of not in ("query", "relevant"):
+        raise ParameterError(f"time_of is query or relevant, got {time_of!r}")
+    run, measures, threshold = as_run(run), list(measures), 1 if rel is None else rel
+    parts = _by_query(qrels, times, period) if time_of == "query" else _by_relevant(qrels, times, period, threshold)
     slices = []
-    for label in _in_order({label for labels in when.values() for label in labels.values()}):
-        judgments: dict[str, dict[str, int]] = {}
-        results: dict[str, dict[str, float]] = {}
-        relevant = 0
-        for qid, labels in when.items():
-            here = sum(found == label for found in labels.values())
-            if not here:
-                continue
-            away = {docid for docid, found in labels.items() if found != label}
-            judgments[qid] = {d: int(r) for d, r in qrels[qid].items() if d not in away}
-            if qid in scores:
-                results[qid] = {d: s for d, s in scores[qid].items() if d not in away}
-            if qid in scores or complete:
-                relevant += here
-        evaluator = Evaluator(judgments, measures, complete=complete, rel=rel)
-        evaluation = evaluator.evaluate(results, _name(run, name))
+    for label in in_order(parts):
+        grades, away = parts[label]
+        evaluator = Evaluator(grades, measures, complete=complete, rel=rel)
+        evaluation = evaluator.evaluate(_without(run, grades, away), name)
         if evaluation.topics:
-            slices.append(TimeSlice(label, evaluation, relevant))
+            counted = (grade for qid in evaluation.topics for grade in grades[qid].values())
+            slices.append(TimeSlice(label, evaluation, sum(grade >= threshold for grade in counted)))
     return slices
 
 
-def _name(run: RunLike, name: str | None) -> str:
-    return name if name is not None else getattr(run, "tag", "")
+# The judgments of a period, and the documents of each topic that are not there.
+Part: TypeAlias = tuple[dict[str, Mapping[str, int]], dict[str, set[str]]]
 
 
-def read_document_times(path: str | PathLike[str]) -> dict[str, int]:
-    """``docid<TAB>time`` lines to milliseconds; any form of time that ``parse_time`` knows."""
-    times: dict[str, int] = {}
-    for number, line in numbered_lines(path):
-        if not line.strip():
-            continue
-        fields = line.split("\t") if "\t" in line else line.split(None, 1)
-        if len(fields) != 2 or not fields[0].strip():
-            raise InputError(
-                f"expected a docid, a tab and a time, got {line!r}",
-                file=path,
-                line=number,
-                remedy="Write for example `FT911-3\t1990-03-01T12:00:00Z`.",
-            )
-        key = fields[0].strip()
-        if key in times:
-            raise InputError(f"docid {key!r} appears twice", file=path, line=number, remedy="Keep one of them.")
-        try:
-            times[key] = parse_time(fields[1].strip())
-        except ValueError as error:
-            raise InputError(
-                str(error), file=path, line=number, remedy="Use ISO 8601, e.g. 1990-03-01T12:00:00Z."
-            ) from None
-    return times
+def _by_query(qrels: QrelsLike, times: Mapping[str, int], period: str) -> dict[str, Part]:
+    parts: dict[str, Part] = {}
+    for qid in qrels:
+        parts.setdefault(period_of(times.get(qid), period), ({}, {}))[0][qid] = qrels[qid]
+    return parts
+
+
+def _by_relevant(qrels: QrelsLike, times: Mapping[str, int], period: str, threshold: int) -> dict[str, Part]:
+    parts: dict[str, Part] = {}
+    for qid, grades in qrels.items():
+        when = {d: period_of(times.get(d), period) for d, grade in grades.items() if grade >= threshold}
+        for label in set(when.values()):
+            kept, away = parts.setdefault(label, ({}, {}))
+            away[qid] = {docid for docid, found in when.items() if found != label}
+            kept[qid] = {docid: grade for docid, grade in grades.items() if docid not in away[qid]}
+    return parts
+
+
+def _without(run: Run, topics: Iterable[str], away: Mapping[str, set[str]]) -> Run:
+    """The run of some topics, without the documents that are not there."""
+    rankings = {}
+    for qid in topics:
+        if qid in run:
+            kept = [i for i, docid in enumerate(run[qid].docids) if docid not in away.get(qid, ())]
+            rankings[qid] = Ranking.in_order([run[qid].docids[i] for i in kept], run[qid].scores[kept])
+    return Run(rankings, run.tag)

@@ -1,7 +1,7 @@
 """What a ranking model is: a first pass, and perhaps a second one learnt from feedback documents.
 
 A model never touches postings. It turns a query into a :class:`Plan` (words with weights, and how counts become
-evidence); engine.py scores plans. To add a model, write a frozen dataclass of :func:`~sdretrieval.ranking.parameters`
+evidence); engine.py scores plans. To add a model, write a frozen dataclass of :func:`~sdretrieval.core.parameters`
 fields, give it a ``name``, and define ``first`` (and ``expand`` where it learns from feedback); register it with
 :func:`register` or through the entry-point group ``sdretrieval.rankers``. tests/contract runs the battery that
 every model must pass; third parties call :func:`sdretrieval.ranking.contract.check_ranker`.
@@ -9,18 +9,17 @@ every model must pass; third parties call :func:`sdretrieval.ranking.contract.ch
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from sdretrieval.errors import ParameterError
-from sdretrieval.ranking import parameters
+from sdretrieval.core import parameters
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.index.statistics import Statistics
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.weighting import Weighting
-from sdretrieval.statistics import Statistics
 
 if TYPE_CHECKING:  # whoever lists models, or checks their parameters, needs no compiled loops
     from sdretrieval.ranking.feedback import Feedback
@@ -65,6 +64,7 @@ class Ranker:
     name: ClassVar[str] = ""
     description: ClassVar[str] = ""
     uses_feedback: ClassVar[bool] = False
+    fb_docs = 0  # feedback models declare it as a parameter
 
     def __post_init__(self) -> None:
         parameters.check(self)
@@ -80,7 +80,7 @@ class Ranker:
     @property
     def feedback_depth(self) -> int:
         """How many documents of the first pass are wanted as feedback."""
-        return getattr(self, "fb_docs", 0) if self.uses_feedback else 0
+        return self.fb_docs if self.uses_feedback else 0
 
     def with_(self, **changes: Any) -> Ranker:
         return replace(self, **changes)
@@ -91,48 +91,10 @@ class Ranker:
         return {name: value for name, value in asdict(self).items() if name in declared}
 
 
-_registry: dict[str, type[Ranker]] = {}
+registered: dict[str, type[Ranker]] = {}
 
 
 def register(model: type[Ranker]) -> type[Ranker]:
     """Class decorator: make a model known by its name."""
-    _registry[model.name] = model
+    registered[model.name] = model
     return model
-
-
-def rankers() -> Mapping[str, type[Ranker]]:
-    """Every known model by name: the built-in ones and those of installed packages (``sdretrieval.rankers``)."""
-    from sdretrieval.ranking.models import BUILT_IN
-
-    _load_entry_points()
-    return {model.name: model for model in BUILT_IN} | _registry
-
-
-def _load_entry_points() -> None:
-    from importlib.metadata import entry_points
-
-    for point in entry_points(group="sdretrieval.rankers"):
-        if point.name not in _registry:
-            model = point.load()
-            if not (isinstance(model, type) and issubclass(model, Ranker)):
-                raise ParameterError(f"the entry point {point.name!r} of sdretrieval.rankers is not a Ranker class")
-            _registry[point.name] = model
-
-
-def make_ranker(
-    name: str, settings: Sequence[str] | Mapping[str, Any] = (), *, profile: str | None = None
-) -> Ranker:
-    """A model by name: a profile's values first, ``settings`` (``["fb_docs=20"]`` or a mapping) over them.
-
-    >>> make_ranker("ql", ["mu=500"]).mu
-    500.0
-    """
-    from sdretrieval.ranking.profiles import profile_settings
-
-    known = rankers()
-    if name not in known:
-        raise ParameterError(f"unknown model {name!r}", remedy=f"One of: {', '.join(known)}.")
-    model = known[name]
-    values = dict(profile_settings(profile, model)) if profile else {}
-    values.update(parameters.parse_settings(model, settings))
-    return model(**values)

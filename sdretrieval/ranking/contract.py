@@ -22,19 +22,19 @@ from typing import Any
 
 import numpy as np
 
-from sdretrieval.errors import ParameterError
-from sdretrieval.ranking.base import Ranker, make_ranker, rankers
-from sdretrieval.ranking.engine import Engine, Judgments, Result
-from sdretrieval.ranking.parameters import Domain, domains, parse_settings
+from sdretrieval.collection.records import rank_order
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.parameters import Domain, domains, parse_settings
+from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.ranking.base import Ranker
+from sdretrieval.ranking.engine import Engine, Judgments, RankOptions, Result
 from sdretrieval.ranking.query import Query
-from sdretrieval.records import rank_order
-from sdretrieval.snapshot import Snapshot
+from sdretrieval.ranking.registry import make_ranker, rankers
 
-WORDS = [
-    "wing", "flow", "lift", "drag", "mach", "shock", "heat", "wake", "jet", "layer", "wall", "slab", "cone", "body",
-    "plate", "sound", "speed", "angle", "shear", "blunt", "nose", "tail", "gas", "skin", "flap", "spin", "roll", "yaw",
-    "thrust", "noise",
-]  # fmt: skip
+WORDS = (
+    "wing flow lift drag mach shock heat wake jet layer wall slab cone body plate sound speed angle shear "
+    "blunt nose tail gas skin flap spin roll yaw thrust noise"
+).split()
 QUERIES = (["wing", "flow"], ["shock", "shock", "heat", "unheard-of"], ["noise"])
 CLOSE = 1e-9  # how far scores may be apart, of the largest, where additions happen in another order
 
@@ -93,7 +93,7 @@ def _queries(snapshot: Snapshot, texts: Sequence[Sequence[str]] = QUERIES) -> li
 
 def _rank(ranker: Ranker, snapshot: Snapshot, texts: Sequence[Sequence[str]] = QUERIES, **options: Any) -> list[Result]:
     engine = Engine(snapshot, threads=options.pop("threads", 1))
-    return list(engine.rank(ranker, _queries(snapshot, texts), **options))
+    return list(engine.rank(ranker, _queries(snapshot, texts), RankOptions(**options)))
 
 
 def _docids(snapshot: Snapshot, result: Result) -> list[str]:

@@ -13,24 +13,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from sdretrieval import kernels
-from sdretrieval.errors import ParameterError
+from sdretrieval.collection.records import rank_order
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.index.statistics import Statistics
+from sdretrieval.ranking import loops
 from sdretrieval.ranking.base import Expansion, Plan, Ranker
 from sdretrieval.ranking.feedback import Feedback, Rows
+from sdretrieval.ranking.notes import Note, PruneNote
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel, strongest
 from sdretrieval.ranking.walk import NO_COMPLETION, Best, Completion, Walk, is_wide
 from sdretrieval.ranking.weighting import Weighting
-from sdretrieval.records import rank_order
-from sdretrieval.snapshot import Snapshot
-from sdretrieval.statistics import Statistics
+from sdretrieval.ranking.wrapper import Hooks, View, innermost, wrappers
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -40,6 +42,7 @@ NOTHING: Ranked = np.zeros(0, dtype=np.int64), np.zeros(0)
 BATCH = 64  # queries that share a walk
 SCORES_IN_MEMORY = 1 << 25  # numbers held at once where all scores are wanted: 256 MB
 KEPT = 1 << 22  # documents kept at once as the best of some plans: 128 MB a thread
+VIEWS = 4  # of the collection held at a time, per thread: each has statistics over the vocabulary
 SWITCH_SECONDS = 0.0005
 
 
@@ -49,6 +52,38 @@ class Judgments:
 
     relevant: np.ndarray
     nonrelevant: np.ndarray
+
+    def among(self, allowed: np.ndarray) -> Judgments:
+        """Those of the documents marked in ``allowed``."""
+        return Judgments(self.relevant[allowed[self.relevant]], self.nonrelevant[allowed[self.nonrelevant]])
+
+
+NOT_JUDGED = Judgments(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RankOptions:
+    """What a call of :meth:`Engine.rank` asks for besides model and queries.
+
+    hits         how many documents for each query
+    candidates   rank only these documents, by query id, in the order of a given run, whose first ones are the feedback
+    judged       known relevant and non-relevant documents by query id
+    prune        keep only so many words of the final plan
+    """
+
+    hits: int = 1000
+    candidates: Mapping[str, np.ndarray] | None = None
+    judged: Mapping[str, Judgments] | None = None
+    prune: int | None = None
+
+    def among(self, qid: str, allowed: np.ndarray) -> RankOptions:
+        """The options of one query where only the documents marked in ``allowed`` exist."""
+        candidates, judged = self.candidates, self.judged
+        if candidates is not None:
+            candidates = {qid: candidates[qid][allowed[candidates[qid]]]}
+        if judged is not None and qid in judged:
+            judged = {qid: judged[qid].among(allowed)}
+        return replace(self, candidates=candidates, judged=judged)
 
 
 @dataclass(eq=False)
@@ -61,11 +96,21 @@ class Result:
     plan: Plan
     feedback: Feedback | None = None
     expansion: Expansion | None = None
-    notes: dict[str, Any] = field(default_factory=dict)
+    notes: list[Note] = field(default_factory=list)
 
 
 class Engine:
-    """Ranks queries over one snapshot. Cheap to make; holds only per-document vectors."""
+    """Ranks queries over one snapshot. Cheap to make; holds only per-document vectors.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        The collection.
+    threads : int
+        How many threads walk the postings; the results are the same.
+    statistics : Statistics, optional
+        Others than the collection's own.
+    """
 
     def __init__(self, snapshot: Snapshot, *, threads: int = 1, statistics: Statistics | None = None) -> None:
         self.snapshot = snapshot
@@ -91,29 +136,20 @@ class Engine:
         return other
 
     # -- the two passes ------------------------------------------------------------------------------------------
-    def rank(
-        self,
-        ranker: Ranker,
-        queries: Sequence[Query],
-        *,
-        hits: int = 1000,
-        candidates: Mapping[str, np.ndarray] | None = None,
-        judged: Mapping[str, Judgments] | None = None,
-        prune: int | None = None,
-        adjust: Callable[[Result, np.ndarray, np.ndarray], np.ndarray] | None = None,
-    ) -> Iterator[Result]:
-        """Results in the order of the queries.
+    def rank(self, ranker: Ranker, queries: Sequence[Query], options: RankOptions | None = None) -> Iterator[Result]:
+        """Results in the order of the queries."""
+        options = options or RankOptions()
+        hooks = [wrapper.hooks(self) for wrapper in wrappers(ranker)]
+        for hook in hooks:
+            hook.start(queries)
+        rank = self._one_by_one if any(hook.per_query for hook in hooks) else self._in_batches
+        yield from rank(innermost(ranker), hooks, queries, options)
 
-        ``candidates``: rank only these documents (in the order of a given run, whose first ones are the feedback).
-        ``judged``: known relevant and non-relevant documents by query id. ``prune``: keep only so many words of the
-        final plan. ``adjust(result, docs, scores)`` may change the final scores, as a time prior does.
-        """
-        if hasattr(ranker, "rank_with"):  # a model that brings its own statistics for each query, as time does
-            yield from ranker.rank_with(self, queries, hits=hits, candidates=candidates, judged=judged, prune=prune)
-            return
-        known = judged or {}
+    def _in_batches(
+        self, model: Ranker, hooks: Sequence[Hooks], queries: Sequence[Query], options: RankOptions
+    ) -> Iterator[Result]:
         size = BATCH
-        if adjust is not None:  # all scores are held, in every thread
+        if any(hook.adjusts for hook in hooks):  # all scores are held, in every thread
             size = min(size, SCORES_IN_MEMORY // max(3 * self.threads * self.snapshot.n_docs, 1))
         if self.threads > 1:  # several batches for each thread
             size = min(size, -(-len(queries) // (4 * self.threads)))
@@ -121,10 +157,37 @@ class Engine:
         engine = self if len(batches) < self.threads else self._of_one_thread()
 
         def work(batch: Sequence[Query]) -> list[Result]:
-            results = engine._prepare(ranker, batch, candidates, known, prune)
-            return engine._finish(results, hits, candidates, adjust)
+            return engine._finish(engine._prepare(model, hooks, batch, options), hooks, options)
 
         yield from self._in_turn(work, batches)
+
+    def _one_by_one(
+        self, model: Ranker, hooks: Sequence[Hooks], queries: Sequence[Query], options: RankOptions
+    ) -> Iterator[Result]:
+        """Each query on a view of its own; in the order of their times, so that the past only grows."""
+        order = sorted(range(len(queries)), key=lambda i: (queries[i].time is not None, queries[i].time or 0))
+        done: dict[int, Result] = {}
+        following = 0
+        for chunk in _batches(order, VIEWS * self.threads):
+            views = [self._view(hooks, queries[i]) for i in chunk]
+
+            def work(item: tuple[int, Engine]) -> Result:
+                number, view = item
+                query, wanted = queries[number], options
+                if view.allowed is not None:
+                    query, wanted = query.known_to(view.statistics), options.among(query.qid, view.allowed)
+                return next(view._in_batches(model, hooks, [query], wanted))
+
+            done.update(zip(chunk, self.each(work, list(zip(chunk, views, strict=True))), strict=True))
+            while following in done:  # results in the order of the queries
+                yield done.pop(following)
+                following += 1
+
+    def _view(self, hooks: Sequence[Hooks], query: Query) -> Engine:
+        view = View(self.statistics)
+        for hook in hooks:
+            view = hook.view(query, view)
+        return self.view(view.statistics, view.allowed)
 
     def _of_one_thread(self) -> Engine:
         """The same, sharing what is kept, for use in one of several threads."""
@@ -152,42 +215,31 @@ class Engine:
                     future.cancel()
 
     def _prepare(
-        self,
-        ranker: Ranker,
-        queries: Sequence[Query],
-        candidates: Mapping[str, np.ndarray] | None,
-        judged: Mapping[str, Judgments],
-        prune: int | None,
+        self, model: Ranker, hooks: Sequence[Hooks], queries: Sequence[Query], options: RankOptions
     ) -> list[Result]:
         """First pass, feedback, second plan; the results have no documents yet."""
-        results = [
-            Result(query, np.zeros(0, dtype=np.int64), np.zeros(0), ranker.first(query, self.statistics))
-            for query in queries
-        ]
-        learning = [result for result in results if ranker.uses_feedback and not result.query.is_empty]
-        for result, feedback in zip(learning, self._feedback(ranker, learning, candidates, judged), strict=True):
+        results = [Result(query, *NOTHING, model.first(query, self.statistics)) for query in queries]
+        learning = [result for result in results if model.uses_feedback and not result.query.is_empty]
+        for result, feedback in zip(learning, self._feedback(model, learning, options), strict=True):
             if len(feedback):
                 result.feedback = feedback
-                result.expansion = ranker.expand(result.query, feedback, self.statistics)
+                result.expansion = model.expand(
+                    result.query, emphasised(feedback, result.query, hooks), self.statistics
+                )
                 result.plan = result.expansion.plan
-        if prune is not None:
+        if options.prune is not None:
             for result in results:
-                result.plan, result.notes["pruned"] = pruned(result.plan, prune)
+                result.plan, lost = pruned(result.plan, options.prune)
+                result.notes.append(PruneNote(lost))
         return results
 
-    def _feedback(
-        self,
-        ranker: Ranker,
-        results: Sequence[Result],
-        candidates: Mapping[str, np.ndarray] | None,
-        judged: Mapping[str, Judgments],
-    ) -> Iterator[Feedback]:
+    def _feedback(self, model: Ranker, results: Sequence[Result], options: RankOptions) -> Iterator[Feedback]:
         """Judged relevant documents where there are any; else the first of the candidates or of the first pass."""
-        nothing = Judgments(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-        known = [judged.get(result.query.qid, nothing) for result in results]
+        candidates, depth = options.candidates, model.feedback_depth
+        known = [(options.judged or {}).get(result.query.qid, NOT_JUDGED) for result in results]
         searching = [r for r, j in zip(results, known, strict=True) if candidates is None and len(j.relevant) == 0]
         refused = max((len(j.nonrelevant) for j in known), default=0)
-        found = iter(self.first_documents(searching, ranker.feedback_depth + refused))
+        found = iter(self.first_documents(searching, depth + refused))
         for result, j in zip(results, known, strict=True):
             nonrelevant = Rows.of(self.snapshot, j.nonrelevant) if len(j.nonrelevant) else None
             if len(j.relevant):
@@ -196,22 +248,23 @@ class Engine:
                 if candidates is None:
                     docs, scores = next(found)
                 else:
-                    docs = candidates[result.query.qid][: ranker.feedback_depth + len(j.nonrelevant)]
+                    docs = candidates[result.query.qid][: depth + len(j.nonrelevant)]
                     scores = self.score_docs(result.plan, docs)
                 if nonrelevant is not None:
                     keep = ~np.isin(docs, j.nonrelevant)
                     docs, scores = docs[keep], scores[keep]
-                docs, scores = docs[: ranker.feedback_depth], scores[: ranker.feedback_depth]
+                docs, scores = docs[:depth], scores[:depth]
             yield Feedback(docs, scores, Rows.of(self.snapshot, docs), len(j.relevant) > 0, nonrelevant)
 
     def first_documents(self, results: Sequence[Result], depth: int) -> list[Ranked]:
         """The best documents of the first pass, and their scores."""
         return self.best([result.plan for result in results], depth)
 
-    def _finish(self, results: list[Result], hits: int, candidates, adjust) -> list[Result]:
-        plans = [result.plan for result in results]
-        if candidates is None and adjust is None:
-            for result, found in zip(results, self.best(plans, hits), strict=True):
+    def _finish(self, results: list[Result], hooks: Sequence[Hooks], options: RankOptions) -> list[Result]:
+        plans, candidates = [result.plan for result in results], options.candidates
+        adjusting = [hook for hook in reversed(hooks) if hook.adjusts]  # the innermost first
+        if candidates is None and not adjusting:
+            for result, found in zip(results, self.best(plans, options.hits), strict=True):
                 result.docs, result.scores = found
             return results
         # Scores that change afterwards are wanted for all documents.
@@ -219,15 +272,17 @@ class Engine:
 
         def complete(item: tuple[Result, Ranked | None]) -> Result:
             result, found = item
-            docs = candidates[result.query.qid] if found is None else found[0]
+            docs = candidates[result.query.qid] if candidates is not None else found[0]  # type: ignore[index]
             scores = self.score_docs(result.plan, docs) if found is None else found[1]
-            if adjust is not None:
-                scores = adjust(result, docs, scores)
+            for hook in adjusting:
+                adjustment = hook.decide(self, result, docs, scores)
+                if adjustment is not None:
+                    scores = adjustment.apply(docs, scores)
             top = self.top if found is None else self.top_of_all
-            result.docs, result.scores = top(docs, scores, hits)
+            result.docs, result.scores = top(docs, scores, options.hits)
             return result
 
-        return self._each(complete, list(zip(results, scored, strict=True)))
+        return self.each(complete, list(zip(results, scored, strict=True)))
 
     # -- scoring -------------------------------------------------------------------------------------------------
     def best(self, plans: Sequence[Plan], depth: int) -> list[Ranked]:
@@ -243,7 +298,7 @@ class Engine:
                     best.add(left, width, scores)
                 return best
 
-            first, *others = self._each(best_of, self._spans())
+            first, *others = self.each(best_of, self._spans())
             for row, number in enumerate(numbers):
                 found[number] = first.ranked(row, others)
         return found
@@ -259,10 +314,10 @@ class Engine:
                 for _ in walk.blocks(*span, scores):
                     pass
 
-            self._each(fill, self._spans())
+            self.each(fill, self._spans())
             for row, number in enumerate(numbers):
                 docs = np.empty(self.snapshot.n_docs, dtype=np.int64)
-                docs = docs[: kernels.touched(scores[row], docs)]
+                docs = docs[: loops.touched(scores[row], docs)]
                 if self.allowed is not None:
                     docs = docs[self.allowed[docs]]
                 found[number] = docs, self._complete(plans[number], docs, scores[row][docs])
@@ -285,16 +340,16 @@ class Engine:
         A = _dense(terms, weighting.term_factors(self.statistics, terms), s.n_terms)
         B = self._doc_factors(weighting)[self._length_groups[1][docs]]
         scores = np.zeros(len(docs))
-        kernels.score_candidates(s.doc_ptr, s.doc_terms, s.doc_counts, docs, weights, A, B, weighting.kind, scores)
-        return scores + self._share_part(plan, docs) + plan.constant(self.statistics)
+        loops.score_candidates(s.doc_ptr, s.doc_terms, s.doc_counts, docs, weights, A, B, weighting.kind, scores)
+        return scores + self.share_part(plan, docs) + plan.constant(self.statistics)
 
     def _complete(self, plan: Plan, docs: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Add what needs no postings: general English's static score, the background's share, the constant."""
         if plan.model.background:
             scores = scores + plan.model.background * self._background(plan.weighting)[docs]
-        return scores + self._share_part(plan, docs) + plan.constant(self.statistics)
+        return scores + self.share_part(plan, docs) + plan.constant(self.statistics)
 
-    def _share_part(self, plan: Plan, docs: np.ndarray) -> np.ndarray | float:
+    def share_part(self, plan: Plan, docs: np.ndarray) -> np.ndarray | float:
         """(Σ a_w) log(1 - λ_D); where it is the same for all documents it is part of the constant."""
         weighting = plan.weighting
         if not weighting.is_language_model or (weighting.share_is_constant and not plan.with_constant):
@@ -332,11 +387,11 @@ class Engine:
         B, scores = self._doc_factors(weighting)[self._length_groups[1]], np.zeros(s.n_docs)
 
         def walk(span):
-            kernels.background_scores(
+            loops.background_scores(
                 s.doc_ptr, s.doc_terms, s.doc_counts, p, A, B, weighting.kind, span[0], span[1], scores
             )
 
-        self._each(walk, self._spans())
+        self.each(walk, self._spans())
         return scores
 
     # -- order ---------------------------------------------------------------------------------------------------
@@ -356,7 +411,7 @@ class Engine:
         edges = np.linspace(0, self.snapshot.n_docs, self.threads + 1).astype(int).tolist()
         return list(pairwise(edges))
 
-    def _each(self, work: Callable[[T], U], items: Sequence[T], threads: int | None = None) -> list[U]:
+    def each(self, work: Callable[[T], U], items: Sequence[T], threads: int | None = None) -> list[U]:
         threads = self.threads if threads is None else threads
         if threads <= 1 or len(items) < 2:
             return [work(item) for item in items]
@@ -374,6 +429,12 @@ def _quick_hand_over() -> Iterator[None]:
         yield
     finally:
         sys.setswitchinterval(before)
+
+
+def emphasised(feedback: Feedback, query: Query, hooks: Sequence[Hooks]) -> Feedback:
+    """The feedback with the factors of all hooks, multiplied."""
+    factors = [given for hook in hooks if (given := hook.emphasis(query, feedback.docs)) is not None]
+    return replace(feedback, emphasis=np.prod(factors, axis=0)) if factors else feedback
 
 
 def pruned(plan: Plan, n: int) -> tuple[Plan, float]:

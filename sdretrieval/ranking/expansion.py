@@ -23,19 +23,21 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, fields
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, field, fields
 from os import PathLike
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
-from sdretrieval.errors import InputError, ParameterError
-from sdretrieval.files import atomic_writer, numbered_lines
+from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.files import atomic_writer, numbered_lines
+from sdretrieval.core.parameters import Domain
+from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.ranking.base import Plan
 from sdretrieval.ranking.engine import Result
-from sdretrieval.ranking.parameters import Domain
 from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.weighting import (
     BM25,
@@ -46,22 +48,10 @@ from sdretrieval.ranking.weighting import (
     TfIdf,
     Weighting,
 )
-from sdretrieval.snapshot import Snapshot
 
 # What a file may ask for. A package with a weighting of its own adds it here when it is loaded.
 WEIGHTINGS: dict[str, type[Weighting]] = {
-    "bm25": BM25,
-    "tfidf": TfIdf,
-    "jm": JelinekMercer,
-    "dirichlet": Dirichlet,
-    "lucene-dirichlet": LuceneDirichlet,
-    "lucene-jm": LuceneJelinekMercer,
-}
-RANGES = {
-    "lam": Domain("", low=0.0, high=1.0, open=True),
-    "mu": Domain("", low=0.0, open=True),
-    "k1": Domain("", low=0.0, open=True),
-    "b": Domain("", low=0.0, high=1.0),
+    kind.name: kind for kind in (BM25, TfIdf, JelinekMercer, Dirichlet, LuceneDirichlet, LuceneJelinekMercer)
 }
 KEYS = ("qid", "query", "model", "weighting", "background", "with_constant", "terms", "feedback")
 
@@ -82,23 +72,16 @@ class ExpandedQuery:
     @classmethod
     def of(cls, result: Result, snapshot: Snapshot, model: str = "") -> ExpandedQuery:
         """What a model estimated for a query; the plan that ranked, pruned where it was pruned."""
-        plan = result.plan
+        query, plan, feedback = result.query, result.plan, []
         terms, weights = plan.model.terms, plan.model.weights
         order = np.lexsort((terms, -np.abs(weights)))
-        words = snapshot.vocabulary.take(terms[order])
-        feedback: tuple[tuple[str, float], ...] = ()
+        words = zip(snapshot.vocabulary.take(terms[order]), weights[order].tolist(), strict=True)
         if result.feedback is not None and result.expansion is not None:
             docids = snapshot.docids.take(result.feedback.docs)
-            feedback = tuple(zip(docids, result.expansion.weights.tolist(), strict=True))
+            feedback = list(zip(docids, result.expansion.weights.tolist(), strict=True))
+        background = float(plan.model.background)
         return cls(
-            result.query.qid,
-            dict(zip(words, weights[order].tolist(), strict=True)),
-            result.query.text,
-            model,
-            plan.weighting,
-            float(plan.model.background),
-            plan.with_constant,
-            feedback,
+            query.qid, dict(words), query.text, model, plan.weighting, background, plan.with_constant, tuple(feedback)
         )
 
     def plan(self, snapshot: Snapshot, missing: str = "error", dropped: list[str] | None = None) -> Plan:
@@ -169,7 +152,7 @@ class ExpandedQuery:
         )
         _expect(
             not query.background or query.weighting.is_language_model,
-            f"weighting {name_of(query.weighting)} has no background; got {query.background!r}",
+            f"weighting {query.weighting.name} has no background; got {query.background!r}",
             "Set background to 0, or use weighting jm or dirichlet.",
         )
         return query
@@ -178,51 +161,41 @@ class ExpandedQuery:
 # -- weightings --------------------------------------------------------------------------------------------
 
 
-def name_of(weighting: Weighting) -> str:
-    for name, kind in WEIGHTINGS.items():
-        if type(weighting) is kind:
-            return name
-    raise ParameterError(
-        f"weighting {type(weighting).__name__} cannot be written to a file",
-        remedy="Add it to sdretrieval.ranking.expansion.WEIGHTINGS.",
-    )
-
-
 def weighting_to_json(weighting: Weighting) -> dict[str, Any]:
-    values = {f.name: getattr(weighting, f.name) for f in fields(weighting)}
-    return {"type": name_of(weighting), **values}
+    if WEIGHTINGS.get(weighting.name) is not type(weighting):
+        raise ParameterError(
+            f"weighting {type(weighting).__name__} cannot be written to a file",
+            remedy="Add it to sdretrieval.ranking.expansion.WEIGHTINGS.",
+        )
+    return {"type": weighting.name, **asdict(weighting)}
 
 
 def weighting_from_json(data: Any) -> Weighting:
     _expect(isinstance(data, dict), f'weighting must be like {{"type": "bm25"}}, not {_kind(data)}')
     name = data.get("type", "bm25")
-    known_name = isinstance(name, str) and name in WEIGHTINGS
-    _expect(known_name, f"unknown weighting {name!r}", f"One of: {', '.join(WEIGHTINGS)}.")
-    kind = WEIGHTINGS[name]
-    known = {f.name: f for f in fields(kind)}
+    is_known = isinstance(name, str) and name in WEIGHTINGS
+    _expect(is_known, f"unknown weighting {name!r}", f"One of: {', '.join(WEIGHTINGS)}.")
+    known = {f.name: f.metadata.get("domain", Domain("", default=f.default)) for f in fields(WEIGHTINGS[name])}
     _only(data, ("type", *known), f"weighting {name}")
     values: dict[str, Any] = {}
-    for key, value in data.items():
-        if key == "type":
+    for key in [key for key in data if key != "type"]:
+        what, value = f"{key} of weighting {name}", data[key]
+        if known[key].kind == "flag":
+            values[key] = _truth(value, what)
             continue
-        if isinstance(known[key].default, bool):
-            values[key] = _truth(value, f"{key} of weighting {name}")
-            continue
-        values[key] = number = _number(value, f"{key} of weighting {name}")
-        domain = RANGES.get(key)
-        if domain is not None:
-            inside = domain.low < number < domain.high if domain.open else domain.low <= number <= domain.high
-            _expect(inside, f"{key} of weighting {name} must be in {domain.describe()}; got {value!r}")
-    return kind(**values)
+        values[key] = _number(value, what)
+        try:
+            known[key].check(value, what)
+        except ParameterError as error:  # its remedy is for the command line
+            raise ParameterError(error.message) from None
+    return WEIGHTINGS[name](**values)
 
 
 def describe_weighting(weighting: Weighting) -> str:
     """``bm25 k1=0.9 b=0.4``: for people."""
-    values = [(f.name, getattr(weighting, f.name)) for f in fields(weighting)]
-    names = {kind: name for name, kind in WEIGHTINGS.items()}
-    name = names.get(type(weighting), type(weighting).__name__)
-    shown = [key if value is True else f"{key}={value:g}" for key, value in values if value is not False]
-    return " ".join([name, *shown])
+    values = [(key, value) for key, value in asdict(weighting).items() if value is not False]
+    shown = [key if value is True else f"{key}={value:g}" for key, value in values]
+    return " ".join([weighting.name or type(weighting).__name__, *shown])
 
 
 # -- files -------------------------------------------------------------------------------------------------
@@ -236,30 +209,17 @@ class ExpansionWriter(AbstractContextManager):
     """
 
     def __init__(self, path: str | PathLike[str], snapshot: Snapshot, model: str = "") -> None:
-        self.snapshot, self.model, self.count = snapshot, model, 0
-        self._file = atomic_writer(path)
-        self._stream: IO[str] | None = None
+        self.snapshot, self.model, self._file = snapshot, model, atomic_writer(path)
 
     def __enter__(self) -> ExpansionWriter:
         self._stream = self._file.__enter__()
         return self
 
     def __call__(self, result: Result) -> None:
-        if self._stream is None:
-            raise ParameterError("an ExpansionWriter is to be used in a with statement")
         self._stream.write(ExpandedQuery.of(result, self.snapshot, self.model).to_line() + "\n")
-        self.count += 1
 
     def __exit__(self, *error: Any) -> bool | None:
-        self._stream = None
         return self._file.__exit__(*error)
-
-
-def write_expansions(path: str | PathLike[str], results: Iterable[Result], snapshot: Snapshot, model: str = "") -> None:
-    """All results to one file."""
-    with ExpansionWriter(path, snapshot, model) as save:
-        for result in results:
-            save(result)
 
 
 def read_expanded_queries(path: str | PathLike[str]) -> dict[str, ExpandedQuery]:
@@ -277,10 +237,8 @@ def read_expansions(
     """
     plans = {}
     for line, query in _records(path):
-        try:
+        with _placed(path, line):
             plans[query.qid] = query.plan(snapshot, missing, dropped)
-        except ParameterError as error:
-            raise InputError(error.message, file=path, line=line, remedy=error.remedy) from None
     return plans
 
 
@@ -289,15 +247,22 @@ def _records(path: str | PathLike[str]) -> Iterator[tuple[int, ExpandedQuery]]:
     for line, text in numbered_lines(path):
         if not text.strip():
             continue
-        try:
+        with _placed(path, line):
             query = ExpandedQuery.from_json(_json(text))
             first = seen.setdefault(query.qid, line)
             _expect(first == line, f"topic {query.qid!r} is on line {first} already", "Keep one of the two.")
-        except ParameterError as error:
-            raise InputError(error.message, file=path, line=line, remedy=error.remedy) from None
         yield line, query
     if not seen:
         raise InputError("no expanded queries in it", file=path)
+
+
+@contextmanager
+def _placed(path: str | PathLike[str], line: int) -> Iterator[None]:
+    """What is wrong with a line, said with its place."""
+    try:
+        yield
+    except ParameterError as error:
+        raise InputError(error.message, file=path, line=line, remedy=error.remedy) from None
 
 
 # -- strictness --------------------------------------------------------------------------------------------
@@ -310,21 +275,18 @@ def _json(text: str) -> Any:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         result = dict(pairs)
         if len(result) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in result if keys.count(key) > 1)
+            twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
             raise ParameterError(f"{twice!r} is given twice", remedy="Keep one of the two.")
         return result
 
     try:
         return json.loads(text, parse_constant=constant, object_pairs_hook=unique)
+    except ParameterError:
+        raise
     except json.JSONDecodeError as error:
-        raise ParameterError(
-            f"not JSON: {error.msg} at column {error.colno}",
-            remedy="Each line is one JSON object, for one topic.",
-        ) from None
+        remedy = "Each line is one JSON object, for one topic."
+        raise ParameterError(f"not JSON: {error.msg} at column {error.colno}", remedy=remedy) from None
     except (ValueError, RecursionError) as error:
-        if isinstance(error, ParameterError):
-            raise
         raise ParameterError(f"not JSON that can be read ({error})") from None
 
 
@@ -397,6 +359,10 @@ class WordChange:
     def change(self) -> float:
         return self.share_b - self.share_a
 
+    def to_json(self) -> dict[str, Any]:
+        names = {"weight_a": "a", "weight_b": "b"}
+        return {names.get(name, name): value for name, value in asdict(self).items()} | {"change": self.change}
+
 
 @dataclass(frozen=True)
 class TopicDiff:
@@ -424,19 +390,7 @@ class TopicDiff:
         return len(set(_strongest(self.a, n)) & set(_strongest(self.b, n)))
 
     def to_json(self) -> dict[str, Any]:
-        def words(changes: tuple[WordChange, ...]) -> list[dict[str, Any]]:
-            return [
-                {
-                    "word": c.word,
-                    "a": c.weight_a,
-                    "b": c.weight_b,
-                    "share_a": c.share_a,
-                    "share_b": c.share_b,
-                    "change": c.change,
-                }
-                for c in changes
-            ]
-
+        words = {name: [change.to_json() for change in getattr(self, name)] for name in ("only_a", "only_b", "changed")}
         return {
             "qid": self.qid,
             "query": self.a.query,
@@ -446,9 +400,7 @@ class TopicDiff:
             "unchanged": self.unchanged,
             "a": _summary(self.a),
             "b": _summary(self.b),
-            "only_a": words(self.only_a),
-            "only_b": words(self.only_b),
-            "changed": words(self.changed),
+            **words,
         }
 
 
@@ -483,13 +435,12 @@ def diff_topic(a: ExpandedQuery, b: ExpandedQuery) -> TopicDiff:
             continue
         change = WordChange(word, x, y, (x or 0.0) / total_a, (y or 0.0) / total_b)
         (only_b if x is None else only_a if y is None else changed).append(change)
+    union = len(only_a) + len(only_b) + len(changed) + unchanged
+    jaccard = (len(changed) + unchanged) / union if union else 1.0
     for changes in (only_a, only_b, changed):
         changes.sort(key=lambda c: (-abs(c.change), c.word))
-    union = len(only_a) + len(only_b) + len(changed) + unchanged
-    return TopicDiff(
-        a, b, tuple(only_a), tuple(only_b), tuple(changed), unchanged,
-        _cosine(a.terms, b.terms), (len(changed) + unchanged) / union if union else 1.0,
-    )  # fmt: skip
+    lists = tuple(only_a), tuple(only_b), tuple(changed)
+    return TopicDiff(a, b, *lists, unchanged, _cosine(a.terms, b.terms), jaccard)
 
 
 def _total(query: ExpandedQuery) -> float:

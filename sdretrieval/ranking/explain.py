@@ -9,38 +9,36 @@ term_model.py, so it comes apart without a remainder:
     constant     Σ_w a_w log p_w: the same for every document
 
     a_w  weight of a word, its share of the background included     φ_w  evidence of its count in the document
+
+How an explanation is laid out for a terminal is in cli/explain_text.py.
 """
 
 from __future__ import annotations
 
-import math
-import textwrap
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from sdretrieval.errors import InputError
-from sdretrieval.ranking.base import Plan, Ranker, make_ranker
-from sdretrieval.ranking.engine import Engine, Result
+from sdretrieval.collection.records import Qrels, Ranking, Topic
+from sdretrieval.core.errors import InputError
+from sdretrieval.core.parameters import domains
+from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.ranking.base import Ranker
+from sdretrieval.ranking.engine import Engine, RankOptions, Result
 from sdretrieval.ranking.expansion import describe_weighting
 from sdretrieval.ranking.feedback import Rows
-from sdretrieval.ranking.lucene_models import LuceneRanker
-from sdretrieval.ranking.parameters import domains
+from sdretrieval.ranking.models.lucene_models import LuceneRanker
 from sdretrieval.ranking.query import Query
-from sdretrieval.records import Qrels, Ranking, Topic
-from sdretrieval.snapshot import Snapshot
+from sdretrieval.ranking.registry import make_ranker
+from sdretrieval.ranking.retrieval import Replay, check_hits, judgments_of
 
-SHOWN, HEAD = 10, 100  # documents of the ranking in the text, and in the data
+HEAD = 100  # documents of the ranking that are listed
 REFERENCE = 10  # without feedback, words are judged by what they bring to so many of the first documents
-# Label and legend of what is not one word's.
-PARTS = {
-    "other_words": ("other words", "words outside the model, which weigh as general English does"),
-    "smoothing": ("smoothing", "general English's share of the document"),
-    "constant": ("constant", "the same for every document"),
-}
+ABSENT = 10  # words listed of those that a document lacks
 
 
 @dataclass(frozen=True)
@@ -111,13 +109,9 @@ class DocumentExplanation:
     absent: tuple[str, ...] = ()  # the strongest words of the model that the document does not have
 
     @property
-    def from_words(self) -> float:
-        return float(sum(word.contribution for word in self.words))
-
-    @property
     def total(self) -> float:
         """The parts added up again: equals the score but for rounding."""
-        return self.from_words + sum(self.parts.values())
+        return float(sum(word.contribution for word in self.words)) + sum(self.parts.values())
 
 
 @dataclass(frozen=True)
@@ -137,7 +131,7 @@ class WordDifference:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Everything :func:`explain` found out. ``to_text()`` for people, ``to_json()`` for scripts."""
+    """Everything :func:`explain` found out. ``to_json()`` for scripts."""
 
     qid: str
     query: str
@@ -176,22 +170,7 @@ class Explanation:
         data["words"] = [asdict(word) | {"lift": word.lift} for word in self.words[:top]]
         if len(self.documents) == 2:
             data["differences"] = [asdict(c) | {"difference": c.difference} for c in self.differences()]
-        return _plain(data)
-
-    def to_text(self, width: int = 100, top: int = 20) -> str:
-        """For a terminal of that width; ``top`` limits every table, and says what was left out."""
-        sections = [_header(self, width), *([_feedback_table(self, width, top)] if self.feedback else [])]
-        sections.append(_words_table(self, width, top))
-        if self.documents:
-            sections += [_document_table(self, document, width, top) for document in self.documents]
-        else:
-            sections.append(_ranking_table(self, width, top))
-        if len(self.documents) == 2:
-            sections.append(_differences_table(self, width, top))
-        return "\n\n".join(sections)
-
-
-# -- finding out -------------------------------------------------------------------------------------------
+        return json.loads(json.dumps(data, default=lambda value: value.tolist()))  # NumPy's numbers as Python's
 
 
 def explain(
@@ -208,35 +187,44 @@ def explain(
 ) -> Explanation:
     """Rank one topic and say why.
 
-    ``docid``: take this document's score apart, and ``compare`` it with another's. ``judged``: relevance
-    feedback, as in ``search``. ``run``: rerank these documents, as ``rerank`` does, instead of searching the
-    collection. ``hits``: how deep a run would be; documents beyond it are ranked too, and it is said.
-    """
-    from sdretrieval.retrieval import Replay, _judgments, check_hits
+    Parameters
+    ----------
+    snapshot, topic, ranker
+        What is ranked, for which query, and by which model (or its name).
+    docid, compare
+        The document whose score is taken apart, and another to compare it with.
+    threads, judged
+        As in :func:`~sdretrieval.ranking.retrieval.search`.
+    hits
+        How deep a run would be. Documents beyond it are ranked too, and it is said.
+    run
+        Rerank these documents, as ``rerank`` does, instead of searching the collection.
 
+    Returns
+    -------
+    Explanation
+    """
     check_hits(hits)
     ranker = ranker if isinstance(ranker, Ranker) else make_ranker(ranker)
     asked = [_number_of(snapshot, name) for name in (docid, compare) if name is not None]
     query = Query.from_topic(snapshot, topic)
     engine = Engine(snapshot, threads=threads)
     candidates = None if run is None else _candidates(snapshot, run, topic.qid)
-    (result,) = engine.rank(
-        ranker,
-        [query],
+    options = RankOptions(
         hits=max(snapshot.n_docs, 1),
         candidates=None if candidates is None else {query.qid: candidates},
-        judged=_judgments(snapshot, judged),
+        judged=judgments_of(snapshot, judged),
     )
+    (result,) = engine.rank(ranker, [query], options)
     if not len(result.plan.model):
         raise _nothing_known(query, snapshot)
-    ranks = {doc: rank for rank, doc in enumerate(result.docs.tolist(), 1)}
-    first = _first_pass(engine, ranker, result, candidates)
-    explainer = _Explainer(engine, result, ranks, first)
-    base = ranker.base if isinstance(ranker, Replay) else ranker
-    settings = {} if isinstance(ranker, Replay) else base.settings()
-    defaults = {name: known.default for name, (known, _) in domains(base).items()}
-    notes: dict[str, Any] = {"replayed": isinstance(ranker, Replay), "reranked": run is not None}
-    if isinstance(base, LuceneRanker):
+    explainer = _Explainer(engine, result, _first_pass(engine, ranker, result, candidates))
+    is_replayed = isinstance(ranker, Replay)
+    model = ranker.base if isinstance(ranker, Replay) else ranker
+    settings = {} if is_replayed else model.settings()
+    defaults = {name: known.default for name, (known, _) in domains(model).items()}
+    notes: dict[str, Any] = {"replayed": is_replayed, "reranked": run is not None}
+    if isinstance(model, LuceneRanker):
         notes["note"] = "Lucene's own scores are these in single precision"
     if result.expansion is not None:
         notes.update(result.expansion.notes)
@@ -245,7 +233,7 @@ def explain(
         query=query.text,
         query_words=tuple(snapshot.vocabulary.take(query.terms)),
         unknown_words=query.unknown,
-        model=base.name,
+        model=model.name,
         settings=settings,
         changed_settings=tuple(name for name, value in settings.items() if value != defaults[name]),
         weighting=describe_weighting(result.plan.weighting),
@@ -255,40 +243,10 @@ def explain(
         words=explainer.words(),
         ranked=len(result.docs),
         hits=hits,
-        first_documents=explainer.first_documents(hits),
+        first_documents=explainer.first_documents(min(hits, HEAD)),
         documents=tuple(explainer.document(doc) for doc in asked),
         notes=notes,
     )
-
-
-def with_texts(explanation: Explanation, index: Path, top: int = 20) -> Explanation:
-    """The same with titles or first words of the documents it shows, as far as the index stores them.
-
-    Starts the JVM.
-    """
-    from sdretrieval.lucene.search import stored_document
-
-    docids = [document.docid for document in explanation.documents]
-    docids += [document.docid for document in _by_weight(explanation.feedback)[:top]]
-    if not explanation.documents:
-        docids += [document.docid for document in explanation.first_documents[: min(top, SHOWN)]]
-    texts = {}
-    for docid in dict.fromkeys(docids):
-        text = title_of(stored_document(index, docid) or {})
-        if text:
-            texts[docid] = text
-    return replace(explanation, texts=texts)
-
-
-def title_of(fields: Mapping[str, Any], length: int = 80) -> str:
-    """A document's title, or the beginning of its contents, on one line."""
-    lower = {str(name).lower(): value for name, value in fields.items()}
-    for name in ("title", "headline", "contents", "text", "body"):
-        value = lower.get(name)
-        if isinstance(value, str) and value.strip():
-            text = " ".join("".join(c if c.isprintable() else " " for c in value).split())
-            return text if len(text) <= length else text[: length - 1].rstrip() + "…"
-    return ""
 
 
 def _number_of(snapshot: Snapshot, docid: str) -> int:
@@ -302,10 +260,10 @@ def _number_of(snapshot: Snapshot, docid: str) -> int:
 
 def _candidates(snapshot: Snapshot, run: Ranking, qid: str) -> np.ndarray:
     numbers = snapshot.docids.find_many(run.docids)
-    if (numbers < 0).any():
-        absent = run.docids[int(np.flatnonzero(numbers < 0)[0])]
+    absent = np.flatnonzero(numbers < 0)
+    if len(absent):
         raise InputError(
-            f"topic {qid!r}: docid {absent!r} of the run is not in index {snapshot.name!r} "
+            f"topic {qid!r}: docid {run.docids[absent[0]]!r} of the run is not in index {snapshot.name!r} "
             f"({snapshot.n_docs} documents)",
             remedy="Give the index the run was made from.",
         )
@@ -327,138 +285,122 @@ def _nothing_known(query: Query, snapshot: Snapshot) -> InputError:
 
 def _first_pass(
     engine: Engine, ranker: Ranker, result: Result, candidates: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Documents and scores of the first pass in rank order; of a reranked run, in its own order."""
+) -> dict[int, tuple[int, float]]:
+    """Rank and score of documents in the first pass; of a reranked run, in its own order."""
     if result.expansion is None:
-        return None
+        return {}
     plan = ranker.first(result.query, engine.statistics)
     if candidates is not None:
-        return candidates, engine.score_docs(plan, candidates)
-    ((docs, scores),) = engine.score_all([plan])
-    return engine.top(docs, scores, len(docs))
+        docs, scores = candidates, engine.score_docs(plan, candidates)
+    else:
+        ((docs, scores),) = engine.score_all([plan])
+        docs, scores = engine.top(docs, scores, len(docs))
+    return {doc: (rank, score) for rank, (doc, score) in enumerate(_rows(docs, scores), 1)}
+
+
+def _rows(*columns: np.ndarray) -> Iterator[tuple]:
+    return zip(*(column.tolist() for column in columns), strict=True)
 
 
 class _Explainer:
     """Takes one result apart."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        result: Result,
-        ranks: dict[int, int],
-        first: tuple[np.ndarray, np.ndarray] | None,
-    ) -> None:
-        self.engine, self.snapshot, self.result, self.ranks = engine, engine.snapshot, result, ranks
-        self.plan: Plan = result.plan
+    def __init__(self, engine: Engine, result: Result, first: dict[int, tuple[int, float]]) -> None:
+        self.engine, self.snapshot, self.result, self.first = engine, engine.snapshot, result, first
+        self.ranks = {doc: rank for rank, doc in enumerate(result.docs.tolist(), 1)}
         self.p = engine.statistics.p
-        self.terms = self.plan.model.terms
-        self.weights = self.plan.model.folded(self.p).weights  # a_w
+        self.terms = result.plan.model.terms
+        self.weights = result.plan.model.folded(self.p).weights  # a_w
         self.in_query = np.isin(self.terms, result.query.terms)
-        self.first: dict[int, tuple[int, float]] = {}
-        if first is not None:
-            pairs = zip(first[0].tolist(), first[1].tolist(), strict=True)
-            self.first = {doc: (rank, score) for rank, (doc, score) in enumerate(pairs, 1)}
-        self._strongest: np.ndarray | None = None
+        # Feedback documents with their weights W and scores; none where the model has no feedback.
+        self.learnt_from = self.W = self.first_scores = np.zeros(0)
+        if result.feedback is not None and result.expansion is not None:
+            self.learnt_from, self.first_scores = result.feedback.docs, result.feedback.scores
+            self.W = result.expansion.weights
 
     def feedback(self) -> tuple[FeedbackDocument, ...]:
-        feedback, expansion = self.result.feedback, self.result.expansion
-        if feedback is None or expansion is None:
-            return ()
-        columns = feedback.docs, expansion.weights, feedback.scores
-        rows = zip(*(column.tolist() for column in columns), strict=True)
         return tuple(
-            FeedbackDocument(
-                self.snapshot.docids[doc], weight, self.first.get(doc, (None,))[0], score, self.ranks.get(doc)
-            )
-            for doc, weight, score in rows
+            FeedbackDocument(self.snapshot.docids[doc], weight, self._first(doc)[0], score, self.ranks.get(doc))
+            for doc, weight, score in _rows(self.learnt_from, self.W, self.first_scores)
         )
 
-    def first_documents(self, hits: int) -> tuple[RankedDocument, ...]:
-        head = slice(min(hits, HEAD))
-        rows = zip(self.result.docs[head].tolist(), self.result.scores[head].tolist(), strict=True)
+    def first_documents(self, n: int) -> tuple[RankedDocument, ...]:
         return tuple(
-            RankedDocument(self.snapshot.docids[doc], score, self.first.get(doc, (None,))[0]) for doc, score in rows
+            RankedDocument(self.snapshot.docids[doc], score, self._first(doc)[0])
+            for doc, score in _rows(self.result.docs[:n], self.result.scores[:n])
         )
+
+    def _first(self, doc: int) -> tuple[int | None, float | None]:
+        return self.first.get(doc, (None, None))
 
     def words(self) -> tuple[ModelWord, ...]:
-        contributions = self._mean_contributions()
+        contributions = self._mean_contributions
         order = np.lexsort((self.terms, -np.abs(self.weights), -np.abs(contributions)))
         total = float(np.abs(self.weights).sum()) or 1.0
         columns = (self.weights, self.weights / total, self.p[self.terms], contributions, self.in_query)
-        rows = zip(*(column[order].tolist() for column in columns), strict=True)
         names = self.snapshot.vocabulary.take(self.terms[order])
+        rows = _rows(*(column[order] for column in columns))
         return tuple(ModelWord(word, *row) for word, row in zip(names, rows, strict=True))
 
+    @cached_property
     def _mean_contributions(self) -> np.ndarray:
         """Σ_i W_i a_w φ_iw over feedback documents i, or over the first documents alike."""
-        if self.result.feedback is not None and self.result.expansion is not None:
-            docs, W = self.result.feedback.docs, self.result.expansion.weights
-        else:
+        docs, W = self.learnt_from, self.W
+        if not len(docs):
             docs = self.result.docs[:REFERENCE]
             W = np.full(len(docs), 1.0 / max(len(docs), 1))
         rows = Rows.of(self.snapshot, docs)
         place, known = self._places(rows.terms)
-        of_row = np.repeat(np.arange(len(rows)), np.diff(rows.ptr))[known]
-        evidence = self._evidence(rows.terms[known], rows.counts[known], rows.lengths[of_row])
-        return np.bincount(
-            place[known], weights=W[of_row] * self.weights[place[known]] * evidence, minlength=len(self.terms)
-        )
+        place, W = place[known], np.repeat(W, np.diff(rows.ptr))[known]
+        contributions = W * self.weights[place] * self._evidence(rows)[known]
+        return np.bincount(place, weights=contributions, minlength=len(self.terms))
 
     def document(self, doc: int) -> DocumentExplanation:
-        snapshot, plan, model = self.snapshot, self.plan, self.plan.model
-        span = slice(snapshot.doc_ptr[doc], snapshot.doc_ptr[doc + 1])
-        terms, counts = np.asarray(snapshot.doc_terms[span]), np.asarray(snapshot.doc_counts[span])
-        length = int(snapshot.doc_lengths[doc])
-        evidence = self._evidence(terms, counts, np.full(len(terms), float(length)))
-        place, known = self._places(terms)
-
-        names = snapshot.vocabulary.take(terms[known])
-        weights = self.weights[place[known]]
-        contributions = weights * evidence[known]
-        columns = (counts[known], weights, evidence[known], contributions, self.in_query[place[known]])
-        rows = zip(*(column.tolist() for column in columns), strict=True)
-        words = [WordContribution(name, *row) for name, row in zip(names, rows, strict=True)]
-        words.sort(key=lambda word: (-abs(word.contribution), word.word))
-        absent = np.setdiff1d(self.terms, terms)
-        for term in np.intersect1d(absent, self.result.query.terms):
-            weight = float(self.weights[np.searchsorted(self.terms, term)])
-            words.append(WordContribution(snapshot.term(int(term)), 0, weight, 0.0, 0.0, True))
-
-        rank = self.ranks.get(doc)
-        share = self.engine._share_part(plan, np.array([doc]))
+        snapshot, plan, rank = self.snapshot, self.result.plan, self.ranks.get(doc)
+        row = Rows.of(snapshot, np.array([doc]))
+        evidence = self._evidence(row)
+        known = np.isin(row.terms, self.terms)
+        share = self.engine.share_part(plan, np.array([doc]))
         parts = {
-            "other_words": model.background * float(self.p[terms[~known]] @ evidence[~known]),
+            "other_words": plan.model.background * float(self.p[row.terms[~known]] @ evidence[~known]),
             "smoothing": float(np.asarray(share).sum()),  # of one document
             "constant": plan.constant(self.engine.statistics),
         }
-        first_rank, first_score = self.first.get(doc, (None, None))
+        first_rank, first_score = self._first(doc)
+        absent = np.setdiff1d(self.terms, row.terms)
         document = DocumentExplanation(
             docid=snapshot.docids[doc],
             rank=rank,
             score=0.0,
-            length=length,
-            words=tuple(words),
+            length=int(snapshot.doc_lengths[doc]),
+            words=tuple(self._word_contributions(row, evidence, absent)),
             parts={name: value for name, value in parts.items() if value},
             first_rank=first_rank,
             first_score=first_score,
-            feedback_weight=self._feedback_weight(doc),
+            feedback_weight=next(iter(self.W[self.learnt_from == doc].tolist()), None),
             absent=self._strongest_of(absent),
         )
         score = document.total if rank is None else float(self.result.scores[rank - 1])
         return replace(document, score=score)
 
-    def _feedback_weight(self, doc: int) -> float | None:
-        if self.result.feedback is None or self.result.expansion is None:
-            return None
-        (where,) = np.nonzero(self.result.feedback.docs == doc)
-        return float(self.result.expansion.weights[where[0]]) if len(where) else None
+    def _word_contributions(self, row: Rows, evidence: np.ndarray, absent: np.ndarray) -> list[WordContribution]:
+        """The model's words that the document has, strongest first, and the query's that it lacks."""
+        place, known = self._places(row.terms)
+        place, evidence = place[known], evidence[known]
+        weights = self.weights[place]
+        columns = (row.counts[known], weights, evidence, weights * evidence, self.in_query[place])
+        names = self.snapshot.vocabulary.take(row.terms[known])
+        words = [WordContribution(name, *values) for name, values in zip(names, _rows(*columns), strict=True)]
+        words.sort(key=lambda word: (-abs(word.contribution), word.word))
+        for term in np.intersect1d(absent, self.result.query.terms):
+            weight = float(self.weights[np.searchsorted(self.terms, term)])
+            words.append(WordContribution(self.snapshot.term(int(term)), 0, weight, 0.0, 0.0, True))
+        return words
 
-    def _strongest_of(self, terms: np.ndarray, n: int = 10) -> tuple[str, ...]:
+    def _strongest_of(self, terms: np.ndarray) -> tuple[str, ...]:
         """Those of the given terms that the model counts on most."""
-        if self._strongest is None:
-            order = np.lexsort((self.terms, -np.abs(self._mean_contributions())))
-            self._strongest = self.terms[order]
-        chosen = self._strongest[np.isin(self._strongest, terms)][:n]
+        by_strength = self.terms[np.lexsort((self.terms, -np.abs(self._mean_contributions)))]
+        chosen = by_strength[np.isin(by_strength, terms)][:ABSENT]
         return tuple(self.snapshot.vocabulary.take(chosen))
 
     def _places(self, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -466,285 +408,9 @@ class _Explainer:
         place = np.minimum(np.searchsorted(self.terms, terms), len(self.terms) - 1)
         return place, self.terms[place] == terms
 
-    def _evidence(self, terms: np.ndarray, counts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """φ of each count, in documents of these lengths."""
-        weighting, statistics = self.plan.weighting, self.engine.statistics
-        A = weighting.term_factors(statistics, terms)
-        B = weighting.doc_factors(statistics, lengths)
-        return weighting.phi(counts, A, B)
-
-
-# -- as text -----------------------------------------------------------------------------------------------
-
-
-def bar(value: float, largest: float, width: int) -> str:
-    """A bar of blocks, light ones for what counts against.
-
-    >>> bar(3.0, 4.0, 8), bar(-2.0, 4.0, 8)
-    ('██████', '░░░░')
-    """
-    if not largest > 0:
-        return ""
-    cells = min(abs(value) / largest, 1.0) * width
-    if value < 0:
-        return "░" * max(round(cells), 1)
-    eighths = round(cells * 8)
-    return "█" * (eighths // 8) + ("", *"▏▎▍▌▋▊▉")[eighths % 8]
-
-
-def bar_table(header: Sequence[str], rows: Sequence[Sequence[str]], values: Sequence[float], width: int) -> str:
-    """A table with a bar for one value per row, in what is left of the width; further rows have none."""
-    from sdretrieval.evaluate.tables import text_table
-
-    lines = text_table(header, rows).splitlines()
-    # The last column is flush right, so the header is as wide as the table.
-    room = min(width - len(lines[0]) - 5, 30)
-    largest = max(map(abs, values), default=0.0)
-    if room >= 5:
-        for i, value in enumerate(values, 1):
-            lines[i] = f"{lines[i]}   {bar(value, largest, room)}".rstrip()
-    return "\n".join("  " + line for line in lines)
-
-
-def significant(value: float, sign: bool = False) -> str:
-    """Four significant digits without exponents where they can be done without.
-
-    >>> significant(0.012345), significant(123.456), significant(1e-7, sign=True), significant(0)
-    ('0.01235', '123.5', '+1.000e-07', '0')
-    """
-    if value == 0:
-        return "0"
-    form = "+" if sign else ""
-    size = abs(value)
-    if size < 1e-4 or size >= 1e7:
-        return f"{value:{form}.3e}"
-    return f"{value:{form}.{max(0, 3 - math.floor(math.log10(size)))}f}"
-
-
-def column(name: str, values: Sequence[float], sign: bool = False) -> tuple[str, list[str]]:
-    """Header and cells of a column to add up by eye: one number of decimals, five digits for the largest.
-
-    Small numbers are given in thousandths, millionths and so on, and the header says so.
-
-    >>> column("weight", [0.0000123456, 0.00000098])
-    ('weight (×1e-6)', ['12.346', '0.980'])
-    """
-    largest = max(map(abs, values), default=0.0)
-    if not largest:
-        return name, ["0"] * len(values)
-    exponent = 0
-    if largest < 1e-3 or largest >= 1e7:
-        exponent = 3 * math.floor(math.log10(largest) / 3)
-        name = f"{name} (×1e{exponent})"
-    places = min(max(4 - math.floor(math.log10(largest) - exponent), 0), 6)
-    # Divided in two steps: the smallest floats have no finite inverse.
-    half = 10.0 ** (exponent // 2)
-    return name, [f"{v / half / 10.0 ** (exponent - exponent // 2):{'+' if sign else ''}.{places}f}" for v in values]
-
-
-def _header(e: Explanation, width: int) -> str:
-    settings = "  ".join(f"{name}={_short(e.settings[name])}" for name in e.changed_settings)
-    if not e.notes.get("replayed"):
-        settings = f"{settings}  (else its defaults)" if settings else "with its defaults"
-    learnt = ""
-    if e.feedback:
-        given = "of the given run" if e.notes.get("reranked") else "of the first pass"
-        where = "judged relevant" if e.judged else given
-        learnt = f"{len(e.feedback)} documents {where}"
-    elif e.notes.get("replayed"):
-        learnt = "nothing: replayed from a saved expansion"
-    query = " ".join(e.query.split())
-    lines = [
-        (f"Query {e.qid}", query),
-        ("words", "  ".join(e.query_words)),
-        ("not in the index", "  ".join(dict.fromkeys(e.unknown_words))),
-        ("model", f"{e.model}  {settings}".rstrip()),
-        ("ranked by", e.weighting + (f"  background {significant(e.background)}" if e.background else "")),
-        ("learnt from", learnt),
-        ("note", str(e.notes.get("note", ""))),
-        ("EM", _em(e.notes)),
-    ]
-    labelled = [(label, text) for label, text in lines if text]
-    margin = max(len(label) for label, _ in labelled) + 3
-    return "\n".join(
-        textwrap.fill(text, width, initial_indent=label.ljust(margin), subsequent_indent=" " * margin)
-        for label, text in labelled
-    )
-
-
-def _em(notes: Mapping[str, Any]) -> str:
-    bounds = notes.get("bounds") or []
-    if not bounds:
-        return ""
-    state = "converged" if notes.get("converged") else "not converged"
-    return f"{len(bounds)} iterations, {state}; bound {significant(bounds[0])} → {significant(bounds[-1])}"
-
-
-def _by_weight(feedback: Sequence[FeedbackDocument]) -> list[FeedbackDocument]:
-    return sorted(feedback, key=lambda d: -d.weight)
-
-
-def _feedback_table(e: Explanation, width: int, top: int) -> str:
-    shown = _by_weight(e.feedback)[:top]
-    score_head, scores = column("first score", [d.first_score for d in shown])
-    weight_head, weights = column("weight", [d.weight for d in shown])
-    header = ["document", "first rank", score_head, "final rank", weight_head]
-    rows = [
-        [d.docid, _rank(d.first_rank), score, _rank(d.rank), weight]
-        for d, score, weight in zip(shown, scores, weights, strict=True)
-    ]
-    table = bar_table(header, rows, [d.weight for d in shown], width)
-    table = _with_texts(e, table, [d.docid for d in shown], width)
-    rest = e.feedback[len(shown) :]
-    if rest:
-        left = 1.0 - sum(d.weight for d in shown)
-        table += f"\n  … {len(rest)} more, with {significant(max(left, 0.0))} of the weight"
-    return "Feedback documents\n" + table
-
-
-def _words_table(e: Explanation, width: int, top: int) -> str:
-    shown = e.words[:top]
-    weight_head, weights = column("weight", [w.weight for w in shown])
-    contribution_head, contributions = column("contribution", [w.contribution for w in shown])
-    header = ["word", weight_head, "in collection", "lift", contribution_head]
-    rows = [
-        [_mark(w.word, w.in_query), weight, f"{w.collection:.6f}", _times(w.lift), contribution]
-        for w, weight, contribution in zip(shown, weights, contributions, strict=True)
-    ]
-    what = "the feedback documents" if e.feedback else "the first documents"
-    title = f"Words of the model, by what they bring to the score of {what}"
-    table = bar_table(header, rows, [w.contribution for w in shown], width)
-    if len(e.words) > len(shown):
-        left = sum(w.contribution for w in e.words[len(shown) :])
-        table += f"\n  … {len(e.words) - len(shown)} more words, bringing {significant(left)}"
-    legend = "* in the query; lift: share of the model's weight / share in the collection"
-    return "\n".join([title, table, *_wrapped(legend, width)])
-
-
-def _ranking_table(e: Explanation, width: int, top: int) -> str:
-    shown = e.first_documents[: min(top, SHOWN)]
-    score_head, scores = column("score", [d.score for d in shown])
-    header = ["document", "rank", score_head, *(["first rank"] if e.feedback else [])]
-    rows = [
-        [d.docid, f"{rank}", score, *([_rank(d.first_rank)] if e.feedback else [])]
-        for rank, (d, score) in enumerate(zip(shown, scores, strict=True), 1)
-    ]
-    table = bar_table(header, rows, [], width)
-    return f"First of {e.ranked} documents\n" + _with_texts(e, table, [d.docid for d in shown], width)
-
-
-def _document_table(e: Explanation, d: DocumentExplanation, width: int, top: int) -> str:
-    title = textwrap.fill(f"Document {d.docid}: {_standing(e, d)}", width, subsequent_indent="  ")
-    text = [f"  {e.texts[d.docid]}"[:width]] if d.docid in e.texts else []
-    words = [word for word in d.words if word.count]
-    shown, rest = words[:top], words[top:]
-    weight_head, weights = column("weight", [word.weight for word in shown])
-    evidence_head, evidence = column("evidence", [word.evidence for word in shown])
-    sums = {f"… {len(rest)} more words": sum(word.contribution for word in rest)} if rest else {}
-    sums |= {_label(name): value for name, value in d.parts.items()} | {"score": d.score}
-    contributions = [word.contribution for word in shown]
-    contribution_head, cells = column("contribution", [*contributions, *sums.values()])
-    rows = [
-        [_mark(w.word, w.in_query), f"{w.count}", *numbers]
-        for w, *numbers in zip(shown, weights, evidence, cells, strict=False)
-    ]
-    rows += [[f"  {label}", "", "", "", cell] for label, cell in zip(sums, cells[len(shown) :], strict=True)]
-    header = ["word", "count", weight_head, evidence_head, contribution_head]
-    lines = bar_table(header, rows, contributions, width).splitlines()
-    lines.insert(-1, "  " + "─" * (len(lines[-1]) - 2))
-    lines += _legend(d.parts, width)
-    if d.absent:
-        lines += _wrapped("the model also looks for, and it does not have: " + ", ".join(d.absent), width)
-    return "\n".join([title, *text, *lines])
-
-
-def _differences_table(e: Explanation, width: int, top: int) -> str:
-    a, b = e.documents
-    changes = e.differences()
-    shown, rest = changes[:top], changes[top:]
-    rows = [(c.word, f"{c.count_a}", f"{c.count_b}", c.contribution_a, c.contribution_b) for c in shown]
-    if rest:
-        more = sum(c.contribution_a for c in rest), sum(c.contribution_b for c in rest)
-        rows.append((f"… {len(rest)} more words", "", "", *more))
-    for name in dict.fromkeys([*a.parts, *b.parts]):
-        rows.append((_label(name), "", "", a.parts.get(name, 0.0), b.parts.get(name, 0.0)))
-    rows.append(("score", "", "", a.score, b.score))
-    # One column after all, so that A, B and their difference have the same decimals.
-    flat = [number for *_, x, y in rows for number in (x, y, x - y)]
-    head, cells = column("brings", flat)
-    header = ["word", "count A", "count B", f"{head} A", f"{head} B", "A - B"]
-    table = [[*row[:3], *cells[3 * i : 3 * i + 3]] for i, row in enumerate(rows)]
-    lines = bar_table(header, table, [c.difference for c in shown], width).splitlines()
-    lines.insert(-1, "  " + "─" * (len(lines[-1]) - 2))
-    return "\n".join([f"A = {a.docid} against B = {b.docid}, largest differences first", *lines])
-
-
-def _label(part: str) -> str:
-    return PARTS[part][0] if part in PARTS else part.replace("_", " ")
-
-
-def _legend(parts: Mapping[str, float], width: int) -> list[str]:
-    known = [": ".join(PARTS[name]) for name in parts if name in PARTS]
-    return _wrapped("; ".join(known), width) if known else []
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ")
-
-
-def _standing(e: Explanation, d: DocumentExplanation) -> str:
-    if d.rank is not None:
-        place = f"rank {d.rank} of {e.ranked}"
-        if d.rank > e.hits:
-            place += f" (beyond the first {e.hits})"
-    elif e.notes.get("reranked"):
-        place = "not among the documents of the run, so without a rank"
-    else:
-        place = "not ranked, for it has none of the model's words"
-    parts = [place, f"score {significant(d.score)}"]
-    if d.first_rank is not None:
-        parts.append(f"rank {d.first_rank} in the {'given run' if e.notes.get('reranked') else 'first pass'}")
-    if d.feedback_weight is not None:
-        parts.append(f"feedback with weight {significant(d.feedback_weight)}")
-    parts.append(f"{d.length} words long")
-    return ", ".join(parts)
-
-
-def _with_texts(e: Explanation, table: str, docids: Sequence[str], width: int) -> str:
-    """Below each row, what its document is about."""
-    if not e.texts:
-        return table
-    lines = table.splitlines()
-    out = lines[:1]
-    for line, docid in zip(lines[1:], docids, strict=True):
-        out.append(line)
-        if docid in e.texts:
-            out.append(f"      {e.texts[docid]}"[:width])
-    return "\n".join(out)
-
-
-def _mark(word: str, in_query: bool) -> str:
-    return f"{'*' if in_query else ' '} {word}"
-
-
-def _rank(rank: int | None) -> str:
-    return "-" if rank is None else str(rank)
-
-
-def _times(lift: float) -> str:
-    return f"{significant(lift) if abs(lift) < 10 else f'{lift:.0f}'}×"
-
-
-def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _plain(value: Any) -> Any:
-    """For JSON: tuples as lists, NumPy's numbers as Python's."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return value.item() if isinstance(value, np.generic) else value
+    def _evidence(self, rows: Rows) -> np.ndarray:
+        """φ of each count of these documents."""
+        weighting, statistics = self.result.plan.weighting, self.engine.statistics
+        A = weighting.term_factors(statistics, rows.terms)
+        B = weighting.doc_factors(statistics, np.repeat(rows.lengths, np.diff(rows.ptr)))
+        return weighting.phi(rows.counts, A, B)

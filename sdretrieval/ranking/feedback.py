@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sdretrieval import kernels
+from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.index.statistics import Statistics
+from sdretrieval.ranking import loops
 from sdretrieval.ranking.weighting import Dirichlet, JelinekMercer
-from sdretrieval.snapshot import Snapshot
-from sdretrieval.statistics import Statistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Rows:
         np.cumsum(stops - starts, out=ptr[1:])
         terms = np.empty(ptr[-1], dtype=np.int32)
         counts = np.empty(ptr[-1], dtype=np.int32)
-        kernels.copy_rows(snapshot.doc_terms, snapshot.doc_counts, starts, ptr, terms, counts)
+        loops.copy_rows(snapshot.doc_terms, snapshot.doc_counts, starts, ptr, terms, counts)
         return cls(ptr, terms, counts, snapshot.doc_lengths[docs].astype(np.float64))
 
     def __len__(self) -> int:
@@ -53,7 +53,7 @@ class Rows:
         """Σ_{w in D} a_w φ for each row, with a_w over the whole vocabulary."""
         out = np.zeros(len(self))
         factors = self._factors(smoothing, statistics)
-        kernels.score_rows(self.ptr, self.terms, self.counts, dense_weights, factors, statistics.p, out)
+        loops.score_rows(self.ptr, self.terms, self.counts, dense_weights, factors, statistics.p, out)
         return out
 
     def _factors(self, smoothing: JelinekMercer | Dirichlet, statistics: Statistics) -> np.ndarray:
@@ -63,7 +63,7 @@ class Rows:
     def sum_cut(self, weights: np.ndarray, most: int, usable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Σ_i r_i f_i / |f_i| of the rows cut to their ``most`` most frequent usable words, in single precision."""
         return self._collect(
-            lambda scratch, order: kernels.sum_cut_rows(
+            lambda scratch, order: loops.sum_cut_rows(
                 self.ptr, self.terms, self.counts, usable, most, weights.astype(np.float32), scratch, order
             ),
             len(usable),
@@ -73,7 +73,7 @@ class Rows:
     def _sum(self, weights, factors, p, use_log: bool, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
         weights = np.ascontiguousarray(weights, dtype=np.float64)
         return self._collect(
-            lambda scratch, order: kernels.sum_rows(
+            lambda scratch, order: loops.sum_rows(
                 self.ptr, self.terms, self.counts, weights, factors, p, use_log, scratch, order
             ),
             n_terms,

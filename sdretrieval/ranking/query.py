@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sdretrieval.collection.records import Topic
+from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.index.statistics import Statistics
 from sdretrieval.ranking.term_model import TermModel
-from sdretrieval.records import Topic
-from sdretrieval.snapshot import Snapshot
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +47,7 @@ class Query:
 
     @classmethod
     def from_topic(cls, snapshot: Snapshot, topic: Topic) -> Query:
-        return cls.from_words(
-            snapshot, snapshot.analyze(topic.text), qid=topic.qid, text=topic.text, time=topic.time
-        )
+        return cls.from_words(snapshot, snapshot.analyze(topic.text), qid=topic.qid, text=topic.text, time=topic.time)
 
     @property
     def length(self) -> float:
@@ -58,6 +57,15 @@ class Query:
     @property
     def is_empty(self) -> bool:
         return len(self.terms) == 0
+
+    def known_to(self, statistics: Statistics) -> Query:
+        """The query without the words that no document of these statistics has: they are unknown words there."""
+        seen = statistics.cf[self.terms] > 0
+        if seen.all():
+            return self
+        words = statistics.vocabulary
+        unseen = [str(t) if words is None else words[t] for t in self.terms[~seen].tolist()]
+        return replace(self, terms=self.terms[seen], counts=self.counts[seen], unknown=(*self.unknown, *unseen))
 
     def as_counts(self) -> TermModel:
         """f^Q"""

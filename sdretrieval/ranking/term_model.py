@@ -21,10 +21,10 @@ def strongest(terms: np.ndarray, sizes: np.ndarray, n: int) -> np.ndarray:
         return np.arange(len(terms))
     if n == 0:
         return np.zeros(0, dtype=np.int64)
-    from sdretrieval import kernels  # only here: whoever reads a model needs no compiler
+    from sdretrieval.ranking import loops  # only here: whoever reads a model needs no compiler
 
     kept = np.empty(n, dtype=np.int64)
-    kernels.largest(sizes, kept)
+    loops.largest(sizes, kept)
     return kept
 
 
@@ -60,11 +60,11 @@ class TermModel:
 
     def plus(self, other: TermModel) -> TermModel:
         """The sum; terms of zero weight are dropped."""
-        from sdretrieval import kernels  # only here: whoever reads a model needs no compiler
+        from sdretrieval.ranking import loops  # only here: whoever reads a model needs no compiler
 
         terms = np.empty(len(self) + len(other), dtype=np.int64)
         weights = np.empty(len(terms))
-        n = kernels.merge(self.terms, self.weights, other.terms, other.weights, terms, weights)
+        n = loops.merge(self.terms, self.weights, other.terms, other.weights, terms, weights)
         return TermModel(terms[:n], weights[:n], self.background + other.background)
 
     def strongest(self, n: int) -> TermModel:

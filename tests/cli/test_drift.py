@@ -13,16 +13,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, hstack
+from simulated_drift import random_drift
 
 from sdretrieval.cli import drift as verb
 from sdretrieval.cli.main import main
-from sdretrieval.errors import IndexProblem, ParameterError
-from sdretrieval.snapshot import Snapshot
-from sdretrieval.temporal.drift import analyse, bins_between, wilson, word_curves
-from sdretrieval.temporal.local_likelihood import LocalLikelihood
-from sdretrieval.temporal.simulate import random_drift
-from sdretrieval.temporal.timeline import DAY
-from sdretrieval.times import UNDATED, parse_time
+from sdretrieval.core.errors import IndexProblem, ParameterError
+from sdretrieval.core.timeline import DAY
+from sdretrieval.core.times import UNDATED, parse_time
+from sdretrieval.estimate.time.drift import analyse, bins_between, wilson, word_curves
+from sdretrieval.estimate.time.local_likelihood import LocalLikelihood
+from sdretrieval.index.snapshot import Snapshot
 
 START = parse_time("2020-01-01")
 
@@ -44,7 +44,7 @@ def collection() -> tuple[csr_matrix, list[str], np.ndarray]:
 def snapshot(monkeypatch) -> Snapshot:
     counts, words, times = collection()
     made = Snapshot.from_counts(counts, words, times=times)
-    monkeypatch.setattr("sdretrieval.snapshot.open_snapshot", lambda path: made)
+    monkeypatch.setattr("sdretrieval.index.snapshot.open_snapshot", lambda path: made)
     monkeypatch.setattr(Snapshot, "analyze", lambda self, text: text.lower().split())
     return made
 
@@ -83,9 +83,18 @@ def test_output_folder_holds_plots_and_tables(snapshot, tmp_path: Path, capsys) 
     drift("--output", str(folder), "--words", "x$burst", "w00", "--bandwidth", "5")
     names = sorted(path.name for path in folder.iterdir())
     assert names == [
-        "drift.json", "fastest.csv", "likelihood.csv", "likelihood.png", "likelihood.svg", "volume.csv",
-        "volume.png", "volume.svg", "words.csv", "words.png", "words.svg",
-    ]  # fmt: skip
+        "drift.json",
+        "fastest.csv",
+        "likelihood.csv",
+        "likelihood.png",
+        "likelihood.svg",
+        "volume.csv",
+        "volume.png",
+        "volume.svg",
+        "words.csv",
+        "words.png",
+        "words.svg",
+    ]
     for name in ("words.png", "volume.png", "likelihood.png"):
         assert (folder / name).read_bytes().startswith(b"\x89PNG\r\n")
     assert "x$burst" in (folder / "words.svg").read_text()  # as it is, not as mathematics
@@ -114,7 +123,7 @@ def test_given_bandwidth_and_resolution_are_used(snapshot, capsys) -> None:
 def test_undated_index_is_a_clear_error(monkeypatch) -> None:
     counts, words, _ = collection()
     made = Snapshot.from_counts(counts, words)
-    monkeypatch.setattr("sdretrieval.snapshot.open_snapshot", lambda path: made)
+    monkeypatch.setattr("sdretrieval.index.snapshot.open_snapshot", lambda path: made)
     with pytest.raises(IndexProblem, match=r"none of its 300 documents has a date(.|\n)*--date-field"):
         drift()
 
@@ -145,7 +154,7 @@ def test_output_must_not_be_a_file(snapshot, tmp_path: Path) -> None:
 
 def test_all_documents_on_one_day(monkeypatch, capsys, tmp_path: Path) -> None:
     made = Snapshot.from_counts(csr_matrix([[3, 1], [2, 2], [1, 4]]), ["a", "b"], times=[START, START, START])
-    monkeypatch.setattr("sdretrieval.snapshot.open_snapshot", lambda path: made)
+    monkeypatch.setattr("sdretrieval.index.snapshot.open_snapshot", lambda path: made)
     assert drift("--output", str(tmp_path)) == 0
     assert {path.stem for path in tmp_path.glob("*.png")} == {"volume"}
     out = capsys.readouterr().out
@@ -155,7 +164,7 @@ def test_all_documents_on_one_day(monkeypatch, capsys, tmp_path: Path) -> None:
 
 def test_a_single_document(monkeypatch, capsys) -> None:
     made = Snapshot.from_counts(csr_matrix([[3, 1]]), ["a", "b"], times=[START])
-    monkeypatch.setattr("sdretrieval.snapshot.open_snapshot", lambda path: made)
+    monkeypatch.setattr("sdretrieval.index.snapshot.open_snapshot", lambda path: made)
     assert drift() == 0
     assert capsys.readouterr().out.startswith("1 documents from 2020-01-01 to 2020-01-01")
 

@@ -53,11 +53,7 @@ def test_a_table_of_means(files, capsys):
     """ql: AP (1/2 + 2/4)/2, 1/2, 1; sd: 1, 1, 1/2."""
     assert main(["evaluate", "qrels.txt", "ql.trec", "sd.trec", "--measures", "AP", "P@5"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert lines == [
-        ["run", "topics", "AP", "P@5"],
-        ["ql", "3", "0.6667", "0.2667"],
-        ["sd", "3", "0.8333", "0.2667"],
-    ]
+    assert lines == [["run", "topics", "AP", "P@5"], ["ql", "3", "0.6667", "0.2667"], ["sd", "3", "0.8333", "0.2667"]]
 
 
 def test_stderr_says_which_topics_were_not_counted(files, capsys):
@@ -105,8 +101,11 @@ def test_csv_can_be_read_back(files, capsys):
     main(["evaluate", "qrels.txt", 'a,"b"=ql.trec', "-m", "AP", "-q", "-o", "csv"])
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [(r["run"], r["query_id"], float(r["value"])) for r in rows] == [
-        ('a,"b"', "1", 0.5), ('a,"b"', "2", 0.5), ('a,"b"', "3", 1.0), ('a,"b"', "all", pytest.approx(2 / 3)),
-    ]  # fmt: skip
+        ('a,"b"', "1", 0.5),
+        ('a,"b"', "2", 0.5),
+        ('a,"b"', "3", 1.0),
+        ('a,"b"', "all", pytest.approx(2 / 3)),
+    ]
 
 
 def test_latex_output(files, capsys):

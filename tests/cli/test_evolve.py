@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from sdretrieval.classify.evolving.run import load_run, save_run
 from sdretrieval.cli.main import main
-from sdretrieval.errors import InputError
-from sdretrieval.labelled import LabelledCorpus
-from sdretrieval.times import UNDATED, parse_time
+from sdretrieval.core.errors import InputError
+from sdretrieval.core.times import UNDATED, parse_time
+from sdretrieval.learn.evolving.run import load_run, save_run
+from sdretrieval.learn.labelled import LabelledCorpus
 
 WORDS = {
     "ship": ["ship", "sail", "harbour", "anchor", "mast", "deck"],
@@ -31,9 +31,13 @@ def documents(months: int = 4, n: int = 14, seed: int = 0) -> list[dict]:
             label = ("ship", "farm")[i % 2]
             text = [*rng.choice(WORDS[label], 3), *rng.choice(COMMON, 3)]
             made.append(
-                {"id": f"{month}-{i}", "contents": " ".join(text), "date": f"2001-{month + 1:02d}-{i + 1:02d}",
-                 "labels": [label]}
-            )  # fmt: skip
+                {
+                    "id": f"{month}-{i}",
+                    "contents": " ".join(text),
+                    "date": f"2001-{month + 1:02d}-{i + 1:02d}",
+                    "labels": [label],
+                }
+            )
     return made
 
 
@@ -59,7 +63,7 @@ def evolve(monkeypatch, capsys):
     """Run the verb on records: (exit code, standard output, standard error)."""
 
     def call(records: list[dict], *arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sdretrieval.labelled.read_labelled", lambda *_, **__: corpus_of(records))
+        monkeypatch.setattr("sdretrieval.learn.labelled.read_labelled", lambda *_, **__: corpus_of(records))
         code = main(["evolve", "--input", "somewhere", *arguments])
         captured = capsys.readouterr()
         return code, captured.out, captured.err

@@ -18,21 +18,31 @@ def write(path, *records) -> str:
 def a(tmp_path) -> str:
     return write(
         tmp_path / "a.jsonl",
-        {"qid": "1", "query": "hot wings", "model": "sd3", "terms": {"heat": 3, "wing": 1},
-         "feedback": [{"docid": "d1", "weight": 0.25}, {"docid": "d2", "weight": 0.75}]},
+        {
+            "qid": "1",
+            "query": "hot wings",
+            "model": "sd3",
+            "terms": {"heat": 3, "wing": 1},
+            "feedback": [{"docid": "d1", "weight": 0.25}, {"docid": "d2", "weight": 0.75}],
+        },
         {"qid": "2", "model": "sd3", "terms": {"flow": 1}},
         {"qid": "7", "terms": {}},
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture
 def b(tmp_path) -> str:
     return write(
         tmp_path / "b.jsonl",
-        {"qid": "1", "model": "rm", "weighting": {"type": "jm", "lam": 0.3}, "background": 0.1,
-         "terms": {"heat": 4, "drag": 4}},
+        {
+            "qid": "1",
+            "model": "rm",
+            "weighting": {"type": "jm", "lam": 0.3},
+            "background": 0.1,
+            "terms": {"heat": 4, "drag": 4},
+        },
         {"qid": "2", "model": "rm", "terms": {"flow": 1}},
-    )  # fmt: skip
+    )
 
 
 def run(capsys, *words: str) -> tuple[int, str, str]:
@@ -59,8 +69,10 @@ def test_show_all_and_cut(capsys, a):
     code, out, _ = run(capsys, "show", a, "--top", "1")
     assert code == 0
     assert [line for line in out.splitlines() if line.startswith("Topic")] == [
-        "Topic 1: hot wings", "Topic 2", "Topic 7",
-    ]  # fmt: skip
+        "Topic 1: hot wings",
+        "Topic 2",
+        "Topic 7",
+    ]
     assert "  … 1 more words" in out
 
 

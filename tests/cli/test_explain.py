@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sdretrieval.cli.main import main
-from sdretrieval.snapshot import Snapshot
+from sdretrieval.index.snapshot import Snapshot
 
 WORDS = ["wing", "flow", "heat", "mach", "lift", "drag", "shock", "layer"]
 
@@ -19,7 +19,7 @@ def index(monkeypatch) -> str:
     counts = np.random.default_rng(3).poisson(0.7, size=(30, len(WORDS)))
     snapshot = Snapshot.from_counts(counts, WORDS)
     monkeypatch.setattr(Snapshot, "analyze", lambda self, text: text.lower().split())
-    monkeypatch.setattr("sdretrieval.retrieval.open_snapshot", lambda path: snapshot)
+    monkeypatch.setattr("sdretrieval.ranking.retrieval.open_snapshot", lambda path: snapshot)
     return "indexes/mine"
 
 
@@ -52,10 +52,8 @@ def test_without_a_document_the_ranking_is_shown(capsys, index):
 
 
 def test_a_topic_of_a_file_as_json(capsys, index, topics):
-    code, out, _ = run(
-        capsys, "--index", index, "--topics", topics, "--qid", 2, "--model", "sd", "--set", "fb_docs=5",
-        "--docid", "d3", "--compare-docid", "d4", "--json",
-    )  # fmt: skip
+    given = "--qid 2 --model sd --set fb_docs=5 --docid d3 --compare-docid d4 --json".split()
+    code, out, _ = run(capsys, "--index", index, "--topics", topics, *given)
     data = json.loads(out)
     assert code == 0
     assert (data["qid"], data["unknown_words"], data["settings"]["fb_docs"]) == ("2", ["of"], 5)
@@ -95,7 +93,7 @@ def test_judged_documents(capsys, index):
 
 
 def test_every_model_has_something_to_say(capsys, index):
-    from sdretrieval.ranking.base import rankers
+    from sdretrieval.ranking.registry import rankers
 
     for model in rankers():
         code, out, err = run(capsys, "--index", index, "--query", "wing heat", "--model", model, "--docid", "d1")
@@ -103,19 +101,22 @@ def test_every_model_has_something_to_say(capsys, index):
         assert f"model         {model} " in out or f"model       {model} " in out
 
 
-@pytest.mark.parametrize(("words", "told"), [
-    (["--query", "wing", "--docid", "zz"], "docid 'zz' is not in index"),
-    (["--query", "jabberwocky", "--docid", "d1"], "'jabberwocky'"),
-    (["--query", ""], "nothing is left of ''"),
-    ([], "give either --query TEXT, or --topics FILE with --qid ID"),
-    (["--query", "wing", "--topics", "TOPICS"], "give either --query TEXT, or --topics FILE with --qid ID"),
-    (["--topics", "TOPICS"], "--topics has 2 topics\n  Choose one with --qid: 1, 2."),
-    (["--topics", "TOPICS", "--qid", "9"], "topics.tsv: no topic '9' in it\n  It has 1, 2."),
-    (["--query", "wing", "--compare-docid", "d1"], "--compare-docid needs a document to compare with"),
-    (["--query", "wing", "--model", "sd4"], "unknown model 'sd4'"),
-    (["--query", "wing", "--set", "fb_docs=0"], "fb_docs"),
-    (["--query", "wing", "--text"], "--text needs an index on disk"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--query", "wing", "--docid", "zz"], "docid 'zz' is not in index"),
+        (["--query", "jabberwocky", "--docid", "d1"], "'jabberwocky'"),
+        (["--query", ""], "nothing is left of ''"),
+        ([], "give either --query TEXT, or --topics FILE with --qid ID"),
+        (["--query", "wing", "--topics", "TOPICS"], "give either --query TEXT, or --topics FILE with --qid ID"),
+        (["--topics", "TOPICS"], "--topics has 2 topics\n  Choose one with --qid: 1, 2."),
+        (["--topics", "TOPICS", "--qid", "9"], "topics.tsv: no topic '9' in it\n  It has 1, 2."),
+        (["--query", "wing", "--compare-docid", "d1"], "--compare-docid needs a document to compare with"),
+        (["--query", "wing", "--model", "sd4"], "unknown model 'sd4'"),
+        (["--query", "wing", "--set", "fb_docs=0"], "fb_docs"),
+        (["--query", "wing", "--text"], "--text needs an index on disk"),
+    ],
+)
 def test_refusals(capsys, index, topics, words, told):
     code, out, err = run(capsys, "--index", index, *(topics if word == "TOPICS" else word for word in words))
     assert (code, out) == (2, "")

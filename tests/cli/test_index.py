@@ -44,13 +44,16 @@ def run(capsys, *words: object) -> tuple[int, str, str]:
     return code, out, as_shown(err)
 
 
-@pytest.mark.parametrize(("line", "told"), [
-    ('{"id": "d9", "contents": "cut', "docs.jsonl:6: malformed JSON"),
-    ('{"id": "d9"}', "docs.jsonl:6: no field 'contents'"),
-    ('{"contents": "x"}', "docs.jsonl:6: no field 'id'"),
-    ('{"id": "d2", "contents": "x"}', "docs.jsonl:6: document id 'd2' was already used at "),
-    ('{"id": "d9", "contents": "x", "date": "soon"}', "docs.jsonl:6: field 'date': not a time: 'soon'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('{"id": "d9", "contents": "cut', "docs.jsonl:6: malformed JSON"),
+        ('{"id": "d9"}', "docs.jsonl:6: no field 'contents'"),
+        ('{"contents": "x"}', "docs.jsonl:6: no field 'id'"),
+        ('{"id": "d2", "contents": "x"}', "docs.jsonl:6: document id 'd2' was already used at "),
+        ('{"id": "d9", "contents": "x", "date": "soon"}', "docs.jsonl:6: field 'date': not a time: 'soon'"),
+    ],
+)
 def test_bad_input_is_one_clear_error_and_leaves_nothing(tmp_path, docs, capsys, line, told):
     with docs.open("a") as stream:
         stream.write(line + "\n")
@@ -91,13 +94,16 @@ def test_nothing_to_read(tmp_path, capsys):
     assert tree(tmp_path) == ["empty.jsonl"]
 
 
-@pytest.mark.parametrize("words", [
-    ["--input", "x"],
-    ["--index", "x"],
-    ["--input", "x", "--dataset", "y", "--index", "z"],
-    ["--input", "x", "--index", "y", "--format", "word"],
-    ["--input", "x", "--index", "y", "--language", "xx"],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--input", "x"],
+        ["--index", "x"],
+        ["--input", "x", "--dataset", "y", "--index", "z"],
+        ["--input", "x", "--index", "y", "--format", "word"],
+        ["--input", "x", "--index", "y", "--language", "xx"],
+    ],
+)
 def test_wrong_options_are_usage_errors(words, capsys):
     with pytest.raises(SystemExit) as caught:
         main(["index", *words])
@@ -180,12 +186,16 @@ def test_every_format_through_the_command(tmp_path, capsys):
     code, out, err = run(capsys, "--input", tmp_path / "in", "--index", tmp_path / "mine", "--json")
     assert code == 0, err
     assert {name: json.loads(out)[name] for name in ("documents", "tokens", "terms")} == {
-        "documents": 6, "tokens": 6, "terms": 1,
-    }  # fmt: skip
+        "documents": 6,
+        "tokens": 6,
+        "terms": 1,
+    }
 
 
 # A build that does not end by itself, so that a signal which comes late on a busy machine still comes in time.
-NO_END = "import time; from sdretrieval.lucene import indexing; indexing._statistics = lambda *given: time.sleep(600)"
+NO_END = (
+    "import time; from sdretrieval.index.lucene import indexing; indexing._statistics = lambda *given: time.sleep(600)"
+)
 
 
 @pytest.mark.java
@@ -241,7 +251,7 @@ def test_full_disk(tmp_path, limit):
     # The process limits itself: with the threads of a JVM in this one, nothing should run between fork and exec.
     limited = (
         f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}));"
-        "from sdretrieval.lucene import indexing; indexing.DOCUMENTS_PER_SHARD = 500"
+        "from sdretrieval.index.lucene import indexing; indexing.DOCUMENTS_PER_SHARD = 500"
     )
     process = start("--input", source, "--index", tmp_path / "mine", first=limited)
     _, err = process.communicate(timeout=300)

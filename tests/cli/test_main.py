@@ -13,7 +13,7 @@ import pytest
 
 from sdretrieval import __version__
 from sdretrieval.cli.main import VERBS, main
-from sdretrieval.errors import InputError
+from sdretrieval.core.errors import InputError
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -61,11 +61,14 @@ def test_version(typed):
     assert typed("--version").out == f"sdretrieval {__version__}\n"
 
 
-@pytest.mark.parametrize(("words", "told"), [
-    ([], "the following arguments are required: VERB"),
-    (["serach"], "invalid choice: 'serach' (choose from"),
-    (["models", "--colour"], "unrecognized arguments: --colour"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "the following arguments are required: VERB"),
+        (["serach"], "invalid choice: 'serach' (choose from"),
+        (["models", "--colour"], "unrecognized arguments: --colour"),
+    ],
+)
 def test_what_cannot_be_understood(typed, words, told):
     outcome = typed(*words)
     assert (outcome.code, outcome.out) == (2, "")
@@ -80,11 +83,17 @@ def raising(error: BaseException):
     return run
 
 
-@pytest.mark.parametrize(("error", "told"), [
-    (InputError("not a number", file="run.txt", line=3, remedy="Write one."), "run.txt:3: not a number\n  Write one."),
-    (PermissionError(13, "Permission denied", "/secret"), "/secret: Permission denied"),
-    (OSError(28, "No space left on device"), "No space left on device"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            InputError("not a number", file="run.txt", line=3, remedy="Write one."),
+            "run.txt:3: not a number\n  Write one.",
+        ),
+        (PermissionError(13, "Permission denied", "/secret"), "/secret: Permission denied"),
+        (OSError(28, "No space left on device"), "No space left on device"),
+    ],
+)
 def test_errors_are_for_people_and_debug_for_programmers(monkeypatch, typed, error, told):
     monkeypatch.setattr("sdretrieval.cli.models.run", raising(error))
     outcome = typed("models")
@@ -106,6 +115,22 @@ def test_ctrl_c(monkeypatch, typed):
     outcome = typed("models")
     assert outcome.code == 130
     assert outcome.err == "sdretrieval models: interrupted; nothing half-written was left behind\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends signals")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_a_signal_that_comes_in_ignored_stays_ignored(name):
+    """As under nohup, or of what a script starts with &."""
+    program = """
+import os, signal, sys
+signal.signal(number := getattr(signal, sys.argv.pop()), signal.SIG_IGN)
+from sdretrieval.cli import models
+from sdretrieval.cli.main import main
+models.run = lambda args: os.kill(os.getpid(), number) or print("went on")
+sys.exit(main())
+"""
+    done = subprocess.run([sys.executable, "-c", program, "models", name], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "went on\n", "")
 
 
 @pytest.mark.parametrize("words", [["models"], ["models", "--json"]], ids=["short", "long"])

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from sdretrieval.ranking.base import make_ranker, rankers
-from sdretrieval.ranking.profiles import read_profile
+from sdretrieval.ranking.profile_files import read_profile
+from sdretrieval.ranking.registry import make_ranker, rankers
 
 
 def test_the_list_names_every_model_once(typed):

@@ -34,12 +34,11 @@ def page_data(path) -> dict:
 
 
 def test_a_page_with_all_there_is(files, capsys):
-    command = [
-        "report", "qrels.txt", "ql.trec", "SD=sd.trec", "--measures", "AP", "P@1", "--topics", "topics.tsv",
-        "--documents", "docs.jsonl", "--title", "Trial", "--collection", "tiny", "--output", "out/report.html",
-        "--plots", "out/plots", "--plot-format", "svg", "--latex", "out/table.tex",
-    ]  # fmt: skip
-    assert main(command) == 0
+    command = (
+        "report qrels.txt ql.trec SD=sd.trec --measures AP P@1 --topics topics.tsv --documents docs.jsonl --title Trial"
+    )
+    command += " --collection tiny --output out/report.html --plots out/plots --plot-format svg --latex out/table.tex"
+    assert main(command.split()) == 0
     written = capsys.readouterr().out.split()
     assert written[0] == "out/report.html"
     assert all((files / name).stat().st_size > 0 for name in written)
@@ -84,12 +83,10 @@ def test_a_real_dated_collection(shared_data, tmp_path, capsys):
     if not folder.is_dir():
         pytest.skip("../shared/data/microblog2011 is not on this machine")
     page = tmp_path / "report.html"
-    command = [
-        "report", str(folder / "qrels.txt"), str(folder / "runs/QL.txt.gz"), str(folder / "runs/RM3.txt.gz"),
-        "--topics", str(folder / "topics.tsv"), "--topic-times", str(folder / "topics.times.tsv"),
-        "--documents", str(folder / "docs.jsonl.gz"), "--output", str(page),
-    ]  # fmt: skip
-    assert main(command) == 0
+    runs = [str(folder / "runs/QL.txt.gz"), str(folder / "runs/RM3.txt.gz")]
+    topics = ["--topics", str(folder / "topics.tsv"), "--topic-times", str(folder / "topics.times.tsv")]
+    documents = ["--documents", str(folder / "docs.jsonl.gz")]
+    assert main(["report", str(folder / "qrels.txt"), *runs, *topics, *documents, "--output", str(page)]) == 0
     data = page_data(page)
     assert [round(r["means"][0], 4) for r in data["runs"]] == [0.3576, 0.3824]
     assert [round(r["means"][1], 4) for r in data["runs"]] == [0.5633, 0.5592]

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sdretrieval.records import Run
-from sdretrieval.snapshot import open_snapshot
-from sdretrieval.trec import read_run
+from sdretrieval.collection.records import Run
+from sdretrieval.collection.trec import read_run
+from sdretrieval.index.snapshot import open_snapshot
 
 OWN = ["bm25", "ql", "tfidf", "rm", "rm3", "sd", "sd3"]
 LUCENE = ["lucene-bm25", "lucene-qld", "lucene-qljm"]
@@ -43,8 +43,15 @@ def given(tmp_path) -> Path:
 @pytest.fixture
 def flags(collection, given, tmp_path) -> list:
     return [
-        "--index", collection.index, "--topics", collection.topics, "--run", given, "--output", tmp_path / "run.txt",
-    ]  # fmt: skip
+        "--index",
+        collection.index,
+        "--topics",
+        collection.topics,
+        "--run",
+        given,
+        "--output",
+        tmp_path / "run.txt",
+    ]
 
 
 @pytest.fixture
@@ -165,8 +172,10 @@ def test_the_manifest_makes_the_run_again(rerank, typed, collection, given, tmp_
     assert (told["verb"], told["model"], told["options"]["missing"]) == ("rerank", "sd", "drop")
     assert told["index"]["fingerprint"] == open_snapshot(collection.index).fingerprint
     assert {name: entry["file"] for name, entry in told["inputs"].items()} == {
-        "topics": str(collection.topics), "run": str(given), "feedback": str(collection.qrels),
-    }  # fmt: skip
+        "topics": str(collection.topics),
+        "run": str(given),
+        "feedback": str(collection.qrels),
+    }
     before = path.read_bytes()
     path.unlink()
     assert typed(*told["command"][1:]).code == 0
@@ -222,13 +231,16 @@ def test_a_topic_of_unknown_words(rerank, collection, given, tmp_path):
 # -- bad input ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("text", "told"), [
-    ("", "the file is empty"),
-    ("1 Q0 doc01 1 0.5\n", ":1: expected 6 columns, found 5"),
-    ("1 Q0 doc01 1 high given\n", ":1: score 'high' is not a number"),
-    ("1 Q0 doc01 1 2 given\n1 Q0 doc01 2 1 given\n", ":2: "),
-    ("1 Q0 doc01 one 2 given\n", ":1: rank 'one' is not a whole number"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "the file is empty"),
+        ("1 Q0 doc01 1 0.5\n", ":1: expected 6 columns, found 5"),
+        ("1 Q0 doc01 1 high given\n", ":1: score 'high' is not a number"),
+        ("1 Q0 doc01 1 2 given\n1 Q0 doc01 2 1 given\n", ":2: "),
+        ("1 Q0 doc01 one 2 given\n", ":1: rank 'one' is not a whole number"),
+    ],
+)
 def test_a_run_that_cannot_be_read(said_no, given, text, told):
     given.write_text(text)
     said = said_no()
@@ -241,7 +253,7 @@ def test_what_is_not_there(said_no, tmp_path):
     assert f"{tmp_path}: is a folder, a file was expected" in said_no("--run", tmp_path)
     assert "no index at" in said_no("--index", tmp_path / "no")
     assert "docid 'doc99' is not in index 'tiny'" in said_no("--relevant", "doc99")
-    assert ">= 1; got 0" in said_no("--set", "fb_docs=0")
+    assert "1 or more; got 0" in said_no("--set", "fb_docs=0")
 
 
 def test_a_cut_archive(said_no, given, tmp_path):

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from sdretrieval.ranking.base import make_ranker
-from sdretrieval.ranking.profiles import read_profile
-from sdretrieval.snapshot import open_snapshot
-from sdretrieval.trec import read_qrels, read_run
+from sdretrieval.collection.trec import read_qrels, read_run
+from sdretrieval.index.snapshot import open_snapshot
+from sdretrieval.ranking.profile_files import read_profile
+from sdretrieval.ranking.registry import make_ranker
 
 FEEDBACK = ["tfidf", "rm", "rm3", "sd", "sd3"]
 OWN = ["bm25", "ql", *FEEDBACK]
@@ -237,10 +237,26 @@ def test_the_manifest_makes_the_run_again(search, typed, collection, tmp_path):
     (tmp_path / "topics.jsonl").write_text('{"qid": "1", "title": "flood", "desc": "harbour cellars"}\n')
     (tmp_path / "times.tsv").write_text("1\t2024-03-01\n")
     search(
-        "--model", "sd", "--profile", "paper", "--set", "fb_docs=2", "--hits", 7, "--tag", "mine", "--prune", 20,
-        "--topic-field", "title+desc", "--topic-times", tmp_path / "times.tsv", "--relevant", "doc02",
+        "--model",
+        "sd",
+        "--profile",
+        "paper",
+        "--set",
+        "fb_docs=2",
+        "--hits",
+        7,
+        "--tag",
+        "mine",
+        "--prune",
+        20,
+        "--topic-field",
+        "title+desc",
+        "--topic-times",
+        tmp_path / "times.tsv",
+        "--relevant",
+        "doc02",
         topics=tmp_path / "topics.jsonl",
-    )  # fmt: skip
+    )
     run = tmp_path / "run.txt"
     told = manifest_of(run)
     snapshot = open_snapshot(collection.index)
@@ -248,13 +264,22 @@ def test_the_manifest_makes_the_run_again(search, typed, collection, tmp_path):
     assert told["model"] == "sd"
     assert told["parameters"] == make_ranker("sd", ["fb_docs=2"], profile="paper").settings()
     assert told["index"] == {"name": "tiny", "fingerprint": snapshot.fingerprint, "documents": 30}
-    assert told["options"].items() >= {
-        "hits": 7, "prune": 20, "profile": "paper", "tag": "mine", "topic_field": "title+desc",
-        "relevant": ["doc02"], "nonrelevant": [],
-    }.items()  # fmt: skip
+    assert (
+        told["options"].items()
+        >= {
+            "hits": 7,
+            "prune": 20,
+            "profile": "paper",
+            "tag": "mine",
+            "topic_field": "title+desc",
+            "relevant": ["doc02"],
+            "nonrelevant": [],
+        }.items()
+    )
     assert {name: entry["file"] for name, entry in told["inputs"].items()} == {
-        "topics": str(tmp_path / "topics.jsonl"), "times": str(tmp_path / "times.tsv"),
-    }  # fmt: skip
+        "topics": str(tmp_path / "topics.jsonl"),
+        "times": str(tmp_path / "times.tsv"),
+    }
     before = run.read_bytes()
     assert all(line.endswith(b" mine") for line in before.splitlines())
     run.unlink()
@@ -302,35 +327,41 @@ def test_an_output_that_cannot_be_is_said_before_any_work(refused, collection, t
 # -- bad input ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("flags", "told"), [
-    (["--model", "bm52"], "unknown model 'bm52'\n  One of: bm25, ql"),
-    (["--set", "fb_docs=0"], "sd3: fb_docs (N) must be "),
-    (["--set", "fb_docs=2.5"], "fb_docs must be a whole number; got '2.5'"),
-    (["--set", "fb_docs"], "--set takes name=value; got 'fb_docs'"),
-    (["--set", "depth=3"], "sd3 has no parameter 'depth'\n  It has: fb_docs, "),
-    (["--model", "sd", "--set", "lambda_query=1"], "lambda_query (λ_M1) must be in (0, 1); got 1.0"),
-    (["--model", "sd", "--set", "lambda_first=0"], "lambda_first (λ_E1) must be in (0, 1); got 0.0"),
-    (["--model", "rm", "--set", "lambda_model=-0.1"], "lambda_model (λ_M) must be in (0, 1); got -0.1"),
-    (["--model", "rm", "--set", "lambda_query=nan"], "must be in (0, 1); got nan"),
-    (["--model", "ql", "--set", "smoothing=none"], "smoothing must be one of dirichlet, jm; got 'none'"),
-    (["--profile", "best"], "no profile 'best'\n  One of default, paper, anserini, or the path"),
-    (["--tag", "my run"], "tag 'my run' has a space in it"),
-    (["--topic-format", "xml"], "unknown topic format 'xml'"),
-    (["--topic-field", "narr"], "tsv topics have one text"),
-    (["--topics", "/no/such.tsv"], "/no/such.tsv: no such file"),
-    (["--index", "/no/such"], "no index at /no/such."),
-    (["--expansion", "/no/such.jsonl"], "/no/such.jsonl: no such file"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--model", "bm52"], "unknown model 'bm52'\n  One of: bm25, ql"),
+        (["--set", "fb_docs=0"], "sd3: fb_docs (N) must be "),
+        (["--set", "fb_docs=2.5"], "fb_docs must be a whole number; got '2.5'"),
+        (["--set", "fb_docs"], "--set takes name=value; got 'fb_docs'"),
+        (["--set", "depth=3"], "sd3 has no parameter 'depth'\n  It has: fb_docs, "),
+        (["--model", "sd", "--set", "lambda_query=1"], "lambda_query (λ_M1) must be in (0, 1); got 1.0"),
+        (["--model", "sd", "--set", "lambda_first=0"], "lambda_first (λ_E1) must be in (0, 1); got 0.0"),
+        (["--model", "rm", "--set", "lambda_model=-0.1"], "lambda_model (λ_M) must be in (0, 1); got -0.1"),
+        (["--model", "rm", "--set", "lambda_query=nan"], "must be in (0, 1); got nan"),
+        (["--model", "ql", "--set", "smoothing=none"], "smoothing must be one of dirichlet, jm; got 'none'"),
+        (["--profile", "best"], "no profile 'best'\n  One of default, paper, anserini, or the path"),
+        (["--tag", "my run"], "tag 'my run' has a space in it"),
+        (["--topic-format", "xml"], "unknown topic format 'xml'"),
+        (["--topic-field", "narr"], "tsv topics have one text"),
+        (["--topics", "/no/such.tsv"], "/no/such.tsv: no such file"),
+        (["--index", "/no/such"], "no index at /no/such."),
+        (["--expansion", "/no/such.jsonl"], "/no/such.jsonl: no such file"),
+    ],
+)
 def test_one_clear_error(said_no, flags, told):
     assert told in said_no(*flags)
 
 
-@pytest.mark.parametrize(("flags", "told"), [
-    (["--hits", "0"], "argument --hits: must be at least 1, got 0"),
-    (["--hits", "ten"], "argument --hits: 'ten' is not a whole number"),
-    (["--threads", "-1"], "argument --threads: must be at least 1, got -1"),
-    (["--prune", "0"], "argument --prune: must be at least 1, got 0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--hits", "0"], "argument --hits: must be at least 1, got 0"),
+        (["--hits", "ten"], "argument --hits: 'ten' is not a whole number"),
+        (["--threads", "-1"], "argument --threads: must be at least 1, got -1"),
+        (["--prune", "0"], "argument --prune: must be at least 1, got 0"),
+    ],
+)
 def test_numbers_that_cannot_be(typed, collection, tmp_path, flags, told):
     words = ["--index", collection.index, "--topics", collection.topics, "--output", tmp_path / "run.txt"]
     outcome = typed("search", *words, *flags)
@@ -343,13 +374,16 @@ def test_what_is_no_index(said_no, collection, tmp_path):
     assert f"no index at {collection.topics}." in said_no("--index", collection.topics)
 
 
-@pytest.mark.parametrize(("text", "told"), [
-    ("", "no topics"),
-    ("1\t  \n", ":1: topic '1' has no text"),
-    ("1\tflood\n1\tharbour\n", ":2: topic '1' again: first on line 1"),
-    ("flood harbour\n", ":1: cannot tell the topic format"),
-    ("7\tzzyzx\n8\tthe of and\n", "no documents for these 2 topics: none of their words is in the index"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "no topics"),
+        ("1\t  \n", ":1: topic '1' has no text"),
+        ("1\tflood\n1\tharbour\n", ":2: topic '1' again: first on line 1"),
+        ("flood harbour\n", ":1: cannot tell the topic format"),
+        ("7\tzzyzx\n8\tthe of and\n", "no documents for these 2 topics: none of their words is in the index"),
+    ],
+)
 def test_topics_that_say_nothing(said_no, tmp_path, text, told):
     path = tmp_path / "topics.tsv"
     path.write_text(text)
@@ -397,7 +431,7 @@ def test_a_collection_of_one_document(search, lonely, tmp_path, model):
 # Waits once work has begun until the signal is on its way, so that it comes in the middle; all told through files.
 SLOW_RANKING = """
 import pathlib, time
-from sdretrieval.ranking.base import rankers
+from sdretrieval.ranking.registry import rankers
 model = rankers()["sd3"]
 first = model.first
 def slowly(self, query, statistics):
@@ -410,7 +444,7 @@ model.first = slowly
 """
 SLOW_WRITING = """
 import pathlib, time
-from sdretrieval.records import Ranking
+from sdretrieval.collection.records import Ranking
 walk = Ranking.__iter__
 def slowly(self):
     if "doc17" in self.docids:
@@ -428,9 +462,19 @@ def test_ctrl_c_leaves_the_old_run_and_nothing_else(started, ended, collection, 
     folder.mkdir()
     (folder / "run.txt").write_text("an earlier run\n")
     process = started(
-        "search", "--index", collection.index, "--topics", collection.topics, "--output", folder / "run.txt",
-        "--save-expansion", folder / "q.jsonl", "--threads", 2, code=code.format(mark=str(mark), sent=str(sent)),
-    )  # fmt: skip
+        "search",
+        "--index",
+        collection.index,
+        "--topics",
+        collection.topics,
+        "--output",
+        folder / "run.txt",
+        "--save-expansion",
+        folder / "q.jsonl",
+        "--threads",
+        2,
+        code=code.format(mark=str(mark), sent=str(sent)),
+    )
     deadline = time.monotonic() + 300
     while not mark.exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)

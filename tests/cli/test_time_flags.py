@@ -10,12 +10,13 @@ import pytest
 
 from sdretrieval.cli import time_options
 from sdretrieval.cli.main import main
-from sdretrieval.errors import ParameterError
-from sdretrieval.manifest import manifest_path
-from sdretrieval.ranking.base import make_ranker
-from sdretrieval.temporal.prior import Density, Recency
-from sdretrieval.temporal.ranking import TimeAware
-from sdretrieval.trec import read_run
+from sdretrieval.collection.trec import read_run
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.ranking.manifest import manifest_path
+from sdretrieval.ranking.registry import make_ranker
+from sdretrieval.ranking.time.prior import Density, Recency
+from sdretrieval.ranking.time.wrappers import AsOf, LocalBackground, TimedFeedback, TimePrior
+from sdretrieval.ranking.wrapper import wrapper_of
 
 DAY = 86_400_000
 
@@ -43,15 +44,35 @@ def test_a_named_prior_has_the_shipped_defaults():
 
 def test_every_flag_arrives():
     timed = model(
-        "--time-prior", "density", "--kernel", "tricube", "--bandwidth", "12h", "--time-weight", "0.4",
-        "--time-evidence", "rank", "--time-docs", "30", "--background", "penalised", "--feedback-time", "mode",
-        "--feedback-time-weight", "0.5", "--as-of", "query-time",
-    )  # fmt: skip
-    assert isinstance(timed, TimeAware)
-    assert timed.prior == Density(kernel="tricube", bandwidth=DAY / 2)
-    assert (timed.weight, timed.evidence, timed.time_docs, timed.as_of) == (0.4, "rank", 30, True)
-    assert (timed.background.method, timed.background.at, timed.background.bandwidth) == ("penalised", "query", DAY / 2)
-    assert (timed.feedback.near, timed.feedback.weight, timed.feedback.kernel) == ("mode", 0.5, "tricube")
+        "--time-prior",
+        "density",
+        "--kernel",
+        "tricube",
+        "--bandwidth",
+        "12h",
+        "--time-weight",
+        "0.4",
+        "--time-evidence",
+        "rank",
+        "--time-docs",
+        "30",
+        "--background",
+        "penalised",
+        "--feedback-time",
+        "mode",
+        "--feedback-time-weight",
+        "0.5",
+        "--as-of",
+        "query-time",
+    )
+    assert isinstance(timed, AsOf)
+    prior = wrapper_of(timed, TimePrior)
+    assert prior.prior == Density(kernel="tricube", bandwidth=DAY / 2)
+    assert (prior.weight, prior.evidence, prior.time_docs) == (0.4, "rank", 30)
+    background = wrapper_of(timed, LocalBackground).drifting
+    assert (background.method, background.at, background.bandwidth) == ("penalised", "query", DAY / 2)
+    feedback = wrapper_of(timed, TimedFeedback).time
+    assert (feedback.near, feedback.weight, feedback.kernel) == ("mode", 0.5, "tricube")
 
 
 def test_auto_may_be_said_aloud():
@@ -88,9 +109,9 @@ def test_flags_that_make_no_sense_are_refused_with_a_reason(flags, told):
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     """A small generated collection, indexed."""
-    from sdretrieval.corpus import Reader
+    from sdretrieval.collection.corpus import Reader
     from sdretrieval.demo import write_demo
-    from sdretrieval.lucene.indexing import build_index
+    from sdretrieval.index.lucene.indexing import build_index
 
     folder = tmp_path_factory.mktemp("demo")
     files = write_demo(folder, n_docs=600, n_topics=10)
@@ -127,8 +148,8 @@ def test_search_and_rerank_with_time_for_every_model(demo, tmp_path, name, capsy
 
 @pytestmark_java
 def test_as_of_returns_the_past_and_the_leak_check_says_what_changed(demo, tmp_path, capsys):
-    from sdretrieval.snapshot import open_snapshot
-    from sdretrieval.trec import read_topics
+    from sdretrieval.collection.trec import read_topics
+    from sdretrieval.index.snapshot import open_snapshot
 
     output = tmp_path / "past.txt"
     assert run("search", demo, output, "--as-of", "query-time", "--leak-check") == 0

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sdretrieval.trec import read_run
+from sdretrieval.collection.trec import read_run
 
 pytestmark = pytest.mark.java
 
@@ -41,15 +41,28 @@ def test_a_file_and_an_index_tell_the_same(collection, stream, tmp_path, typed) 
     assert len(first) == 30 * 6
     # Documents of one day may come in either order; all were scored before anything of them was learnt.
     assert {(d["docid"], d["topic"]) for d in first} == {(d["docid"], d["topic"]) for d in second}
-    assert "30 documents x 6 topics: 180 scores" in by_file.err
+    assert "30 documents x 6 stories: 180 scores" in by_file.err
 
 
 def test_decisions_find_the_subject(collection, stream, tmp_path, typed) -> None:
     run, out = tmp_path / "run.trec", tmp_path / "d.jsonl"
     outcome = typed(
-        "track", "--topics", collection.topics, "--input", stream, "--background", collection.index,
-        "--output", out, "--run", run, "--hits", 5, "--tag", "mine",
-    )  # fmt: skip
+        "track",
+        "--topics",
+        collection.topics,
+        "--input",
+        stream,
+        "--background",
+        collection.index,
+        "--output",
+        out,
+        "--run",
+        run,
+        "--hits",
+        5,
+        "--tag",
+        "mine",
+    )
     assert outcome.code == 0, outcome.err
     assert outcome.out == ""
     found = read_run(run)
@@ -73,15 +86,24 @@ def test_seeds_feedback_and_forgetting(collection, stream, tmp_path, typed) -> N
     (tmp_path / "seeds").write_text(f"t 0 {order[4]} 1\nu 0 {order[9]} 1\nnever 0 nobody 1\n")
     (tmp_path / "marks").write_text(f"t 0 {order[12]} 1\n")
     outcome = typed(
-        "track", "--seeds", tmp_path / "seeds", "--feedback", tmp_path / "marks", "--input", stream,
-        "--forget", "tricube", "--bandwidth", "90d",
-    )  # fmt: skip
+        "track",
+        "--seeds",
+        tmp_path / "seeds",
+        "--feedback",
+        tmp_path / "marks",
+        "--input",
+        stream,
+        "--forget",
+        "tricube",
+        "--bandwidth",
+        "90d",
+    )
     assert outcome.code == 0, outcome.err
     found = decisions(outcome.out)
     assert [d["docid"] for d in found if d["topic"] == "t"] == order[5:]
     assert [d["docid"] for d in found if d["topic"] == "u"] == order[10:]
     assert [d["docid"] for d in found if d["adapted"]] == [order[12]]
-    assert "no seed came for 1 topics: never" in outcome.err
+    assert "no seed came for 1 stories: never" in outcome.err
 
 
 def test_seeds_may_lie_in_the_background(collection, stream, tmp_path, typed) -> None:
@@ -124,9 +146,21 @@ def test_killed_and_started_again_is_never_killed(collection, stream, tmp_path, 
 
     def command(folder: Path) -> list:
         return [
-            "track", "--topics", collection.topics, "--adapt-threshold", "0.001", "--output", folder / "d.jsonl",
-            "--run", folder / "r.trec", "--state", folder / "state", "--checkpoint-every", 5, *PLAIN,
-        ]  # fmt: skip
+            "track",
+            "--topics",
+            collection.topics,
+            "--adapt-threshold",
+            "0.001",
+            "--output",
+            folder / "d.jsonl",
+            "--run",
+            folder / "r.trec",
+            "--state",
+            folder / "state",
+            "--checkpoint-every",
+            5,
+            *PLAIN,
+        ]
 
     killed_after = 18
     whole, broken = tmp_path / "whole", tmp_path / "broken"
@@ -203,8 +237,19 @@ def test_interrupted_the_run_so_far_is_written(collection, stream, tmp_path, sta
 
 def test_a_run_grows_with_its_state_and_decisions_may_go_elsewhere(collection, stream, tmp_path, typed) -> None:
     lines = stream.read_text().splitlines(keepends=True)
-    common = ("track", "--topics", collection.topics, "--model", "tfidf", "--run", tmp_path / "r.trec",
-              "--state", tmp_path / "state", "--input", tmp_path / "part.jsonl")  # fmt: skip
+    common = (
+        "track",
+        "--topics",
+        collection.topics,
+        "--model",
+        "tfidf",
+        "--run",
+        tmp_path / "r.trec",
+        "--state",
+        tmp_path / "state",
+        "--input",
+        tmp_path / "part.jsonl",
+    )
     for i in range(3):
         (tmp_path / "part.jsonl").write_text("".join(lines[10 * i : 10 * i + 10]))
         assert typed(*common, "--output", tmp_path / f"day{i}.jsonl").code == 0
@@ -238,7 +283,7 @@ def test_bad_lines_name_their_place_or_are_counted(collection, stream, tmp_path,
 
 def test_flags_that_cannot_be_meant(collection, tmp_path, refused, typed) -> None:
     topics = ("--topics", collection.topics, "--input", collection.documents)
-    assert "no topic to follow" in refused("track", "--input", collection.documents)
+    assert "no story to follow" in refused("track", "--input", collection.documents)
     assert "--bandwidth says nothing" in refused("track", *topics, "--bandwidth", "7d")
     assert "--labelled says nothing" in refused("track", *topics, "--labelled")
     assert "--hits says nothing" in refused("track", *topics, "--hits", 5)
@@ -276,9 +321,18 @@ def test_costs_of_runs_by_hand(two_runs, typed) -> None:
     records = [json.loads(line) for line in outcome.out.splitlines()]
     assert records[0]["min_cost"] == pytest.approx(0.05)
     assert records[0]["threshold"] == 1.0
-    assert records[1] == {"system": "a", "topic": "t", "targets": 2, "others": 98, "p_miss": 0.0,
-                          "p_fa": pytest.approx(1 / 98), "cost": pytest.approx(0.05),
-                          "own_min_cost": pytest.approx(0.05), "own_threshold": 1.0, "decided_cost": None}  # fmt: skip
+    assert records[1] == {
+        "system": "a",
+        "topic": "t",
+        "targets": 2,
+        "others": 98,
+        "p_miss": 0.0,
+        "p_fa": pytest.approx(1 / 98),
+        "cost": pytest.approx(0.05),
+        "own_min_cost": pytest.approx(0.05),
+        "own_threshold": 1.0,
+        "decided_cost": None,
+    }
     assert records[2]["min_cost"] == 0.0
     assert (records[-1]["better"], records[-1]["worse"]) == (1, 0)
 
@@ -304,5 +358,5 @@ def test_tdt_bad_input(two_runs, tmp_path, refused) -> None:
     assert "p_target" in refused("tdt", qrels, a, "--documents", 9, "--p-target", 2)
     assert "a figure is" in refused("tdt", qrels, a, "--documents", 9, "--det", "x.gif")
     (tmp_path / "other").write_text("u 0 r1 1\n")
-    assert "no topic of it has an on-topic document" in refused("tdt", tmp_path / "other", a, "--listed")
+    assert "no story of it has an on-topic document" in refused("tdt", tmp_path / "other", a, "--listed")
     assert "neither a file nor one of the runs" in refused("tdt", qrels, a, "--listed", "--baseline", "zzz")

@@ -11,17 +11,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sdretrieval import tune
-from sdretrieval.ranking.base import make_ranker
-from sdretrieval.trec import read_run
+from sdretrieval.collection.trec import read_run
+from sdretrieval.evaluate import tune
+from sdretrieval.ranking.registry import make_ranker
 
 
 @pytest.fixture
 def flags(collection, tmp_path) -> list:
     return [
-        "--index", collection.index, "--topics", collection.topics, "--qrels", collection.qrels,
-        "--model", "sd3", "--output", tmp_path / "best.json", "--folds", 3,
-    ]  # fmt: skip
+        "--index",
+        collection.index,
+        "--topics",
+        collection.topics,
+        "--qrels",
+        collection.qrels,
+        "--model",
+        "sd3",
+        "--output",
+        tmp_path / "best.json",
+        "--folds",
+        3,
+    ]
 
 
 GRID = ["--method", "grid", "--params", "fb_docs=1,3,10", "original_query_weight=0.1,0.9"]
@@ -137,7 +147,7 @@ def test_reranking_is_tuned_on_the_documents_of_the_run(typed, flags, collection
 # Stays in its last setting, so that the kill comes in the middle however late it is.
 ENDLESS = """
 import itertools, time
-from sdretrieval import tune
+from sdretrieval.evaluate import tune
 values, calls = tune.Problem.values, itertools.count(1)
 def endless(self, ranker):
     if next(calls) == {last}:
@@ -196,9 +206,13 @@ def test_a_trace_of_another_tuning_is_refused(typed, refused, flags, collection,
     (tmp_path / "qrels.txt").write_text(collection.qrels.read_text().replace("1 0 doc03 1", "1 0 doc03 0"))
     (tmp_path / "topics.tsv").write_text(collection.topics.read_text().replace("harbour", "port"))
     for other in (
-        ["--measure", "P@5"], ["--hits", 5], ["--model", "sd"], ["--set", "k1=2"],
-        ["--qrels", tmp_path / "qrels.txt"], ["--topics", tmp_path / "topics.tsv"],
-    ):  # fmt: skip
+        ["--measure", "P@5"],
+        ["--hits", 5],
+        ["--model", "sd"],
+        ["--set", "k1=2"],
+        ["--qrels", tmp_path / "qrels.txt"],
+        ["--topics", tmp_path / "topics.tsv"],
+    ):
         words = ["--params", "fb_docs=1,3"]
         told = refused("tune", *flags, "--method", "grid", *words, "--trace", trace, *other)
         assert f"{trace}:1: this trace is of another tuning" in told
@@ -208,21 +222,27 @@ def test_a_trace_of_another_tuning_is_refused(typed, refused, flags, collection,
 # -- bad input ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("words", "told"), [
-    (["--model", "bm52"], "unknown model 'bm52'"),
-    (["--params", "depth"], "sd3 has no parameter 'depth'\n  It has: fb_docs, "),
-    (["--params", "iterations"], "iterations declares no values to try\n  Give them: iterations=1,2,3."),
-    (["--params", "fb_docs=1,two"], "fb_docs must be a whole number; got 'two'"),
-    (["--params", "fb_docs=5,0"], "sd3: fb_docs (N) must be "),
-    (["--method", "grid"], "more than the budget of 500\n  Choose fewer --params, pass --budget "),
-    (["--method", "grid", "--budget", "3", "--params", "fb_docs=1,2,3,4"], "has 4 settings, more than the budget of 3"),
-    (["--folds", "1"], "folds must be between 2 and the number of topics (6); got 1"),
-    (["--folds", "7"], "folds must be between 2 and the number of topics (6); got 7"),
-    (["--measure", "MAPP"], "measure 'MAPP'"),
-    (["--qrels", "/no/such.txt"], "/no/such.txt: no such file"),
-    (["--trace", "/dev"], "/dev: is a folder"),
-    (["--output", "/dev"], "/dev: is a folder"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--model", "bm52"], "unknown model 'bm52'"),
+        (["--params", "depth"], "sd3 has no parameter 'depth'\n  It has: fb_docs, "),
+        (["--params", "iterations"], "iterations declares no values to try\n  Give them: iterations=1,2,3."),
+        (["--params", "fb_docs=1,two"], "fb_docs must be a whole number; got 'two'"),
+        (["--params", "fb_docs=5,0"], "sd3: fb_docs (N) must be "),
+        (["--method", "grid"], "more than the budget of 500\n  Choose fewer --params, pass --budget "),
+        (
+            ["--method", "grid", "--budget", "3", "--params", "fb_docs=1,2,3,4"],
+            "has 4 settings, more than the budget of 3",
+        ),
+        (["--folds", "1"], "folds must be between 2 and the number of topics (6); got 1"),
+        (["--folds", "7"], "folds must be between 2 and the number of topics (6); got 7"),
+        (["--measure", "MAPP"], "measure 'MAPP'"),
+        (["--qrels", "/no/such.txt"], "/no/such.txt: no such file"),
+        (["--trace", "/dev"], "/dev: is a folder"),
+        (["--output", "/dev"], "/dev: is a folder"),
+    ],
+)
 def test_one_clear_error_before_any_work(refused, flags, tmp_path, words, told):
     assert told in refused("tune", *flags, *words)
     assert not list(tmp_path.glob("*.json*"))
@@ -234,12 +254,15 @@ def test_qrels_of_other_topics(refused, flags, tmp_path):
     assert "1 of the topics have relevant documents in the qrels: tuning needs at least 2" in told
 
 
-@pytest.mark.parametrize(("content", "told"), [
-    (b"", "trace.jsonl: the trace is empty"),
-    (b"\xff\xfe\n", "trace.jsonl: not a trace: "),
-    (b"1\tflood\n", "trace.jsonl:1: not a trace line: "),
-    (b'{"settings": {}}\n', "trace.jsonl:1: not a trace line: no 'tuning'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "trace.jsonl: the trace is empty"),
+        (b"\xff\xfe\n", "trace.jsonl: not a trace: "),
+        (b"1\tflood\n", "trace.jsonl:1: not a trace line: "),
+        (b'{"settings": {}}\n', "trace.jsonl:1: not a trace line: no 'tuning'"),
+    ],
+)
 def test_what_is_no_trace(refused, flags, tmp_path, content, told):
     trace = tmp_path / "trace.jsonl"
     trace.write_bytes(content)

@@ -9,13 +9,14 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from sdretrieval.errors import ParameterError
-from sdretrieval.ranking.base import Plan, Ranker, rankers
-from sdretrieval.ranking.bm25 import BM25Ranker
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.parameters import domains, parameter
+from sdretrieval.ranking.base import Plan, Ranker
 from sdretrieval.ranking.contract import CHECKS, ContractError, check_ranker, run_check
-from sdretrieval.ranking.parameters import domains, parameter
-from sdretrieval.ranking.profiles import SHIPPED, profile_settings
-from sdretrieval.ranking.relevance_model import RelevanceModel
+from sdretrieval.ranking.models.bm25 import BM25Ranker
+from sdretrieval.ranking.models.relevance_model import RelevanceModel
+from sdretrieval.ranking.profile_files import SHIPPED, profile_settings
+from sdretrieval.ranking.registry import rankers
 from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.weighting import BM25, JelinekMercer
 
@@ -29,17 +30,8 @@ VARIANTS: dict[str, list[dict]] = {
         {"mode": "anserini"},
         {"mode": "anserini", "first_stage": "ql"},
     ],
-    "sd": [
-        LM,
-        {"first_stage": "bm25"},
-        {"iterations": 3},
-        {"iterations": 0, "posterior": "exact"},
-    ],
-    "sd3": [
-        {"scoring": "lm"},
-        {"scoring": "lm", **LM},
-        {"first_stage": "sd", "posterior": "exact", "prior": 0.3},
-    ],
+    "sd": [LM, {"first_stage": "bm25"}, {"iterations": 3}, {"iterations": 0, "posterior": "exact"}],
+    "sd3": [{"scoring": "lm"}, {"scoring": "lm", **LM}, {"first_stage": "sd", "posterior": "exact", "prior": 0.3}],
 }
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from sdretrieval.classify import MultinomialClassifier, SmoothedDirichletClassifier
-from sdretrieval.distributions import DCM, Dirichlet, SmoothedDirichlet
+from sdretrieval.estimate.distributions import DCM, Dirichlet, SmoothedDirichlet
+from sdretrieval.learn.classify import MultinomialClassifier, SmoothedDirichletClassifier
 
 HALVES = np.array([0.5, 0.5])
 
@@ -32,8 +32,9 @@ def test_sd_density_of_a_document():
 def test_dirichlet_from_gauss_digamma_at_one_half():
     """ψ(1) - ψ(1/2) = 2 log 2 = log(.8/.2): the maximum for a document (4/5, 1/5) with S = 3/2 is α = (1, 1/2)."""
     for method in ("newton", "fixed-point"):
-        model = Dirichlet.fit([[1, 0]], smoothing=0.6, background=HALVES, scale=1.5, method=method, tolerance=1e-13,
-                              max_iter=100000)  # fmt: skip
+        model = Dirichlet.fit(
+            [[1, 0]], smoothing=0.6, background=HALVES, scale=1.5, method=method, tolerance=1e-13, max_iter=100000
+        )
         assert model.alpha == pytest.approx([1.0, 0.5], rel=1e-9)
 
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sdretrieval.corpus import Reader
-from sdretrieval.corpus.record import Document
-from sdretrieval.lucene.indexing import build_index
-from sdretrieval.ranking.base import make_ranker
-from sdretrieval.ranking.engine import Engine
+from sdretrieval.collection.corpus import Reader
+from sdretrieval.collection.corpus.record import Document
+from sdretrieval.collection.records import Topic
+from sdretrieval.collection.trec import read_qrels, read_topics
+from sdretrieval.index.lucene.indexing import build_index
+from sdretrieval.index.snapshot import open_snapshot
+from sdretrieval.ranking.engine import Engine, RankOptions
 from sdretrieval.ranking.query import Query
-from sdretrieval.records import Topic
-from sdretrieval.retrieval import search
-from sdretrieval.snapshot import open_snapshot
-from sdretrieval.trec import read_qrels, read_topics
+from sdretrieval.ranking.registry import make_ranker
+from sdretrieval.ranking.retrieval import search
 
 pytestmark = pytest.mark.java
 
@@ -78,7 +78,7 @@ def test_rm3_is_anserinis_term_by_term(cacm, first_stage, fb_docs, fb_terms, ori
 
     Feedback documents are given in Lucene's order: between equal scores Anserini takes the lower docid first.
     """
-    from sdretrieval.lucene.jvm import java_class
+    from sdretrieval.core.jvm import java_class
 
     index, topics, _ = cacm
     if fb_docs != 10:
@@ -109,7 +109,7 @@ def test_rm3_is_anserinis_term_by_term(cacm, first_stage, fb_docs, fb_terms, ori
             theirs = {entry.getKey(): entry.getValue() for entry in feedback_terms}
             query = Query.from_topic(snapshot, topic)
             candidates = {topic.qid: snapshot.docids.find_many(first)}
-            plan = next(engine.rank(model, [query], candidates=candidates)).plan
+            plan = next(engine.rank(model, [query], RankOptions(candidates=candidates))).plan
             ours = dict(zip(map(snapshot.term, plan.model.terms.tolist()), plan.model.weights.tolist(), strict=True))
             # Words that no document has stand in Anserini's query too; they find nothing.
             known = {term: weight for term, weight in theirs.items() if snapshot.term_id(term) >= 0}
@@ -149,7 +149,7 @@ def small_index(tmp_path_factory):
 
 def scored_by_lucene(index, similarity, arguments, texts):
     """docid -> score for each text, straight from Lucene's IndexSearcher (Anserini rounds to four digits)."""
-    from sdretrieval.lucene.jvm import java_class, start_jvm
+    from sdretrieval.core.jvm import java_class, start_jvm
 
     start_jvm()
     from jnius import cast

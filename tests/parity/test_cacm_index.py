@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sdretrieval.corpus import Reader
-from sdretrieval.lucene.indexing import build_index
+from sdretrieval.collection.corpus import Reader
+from sdretrieval.index.lucene.indexing import build_index
 
 
 @pytest.mark.java

@@ -13,7 +13,7 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sdretrieval.classify import (
+from sdretrieval.learn.classify import (
     DCMClassifier,
     DirichletClassifier,
     MultinomialClassifier,
@@ -33,9 +33,7 @@ ESTIMATORS = [
 
 
 def expected_failures(estimator) -> dict[str, str]:
-    return {
-        "check_decision_proba_consistency": "its data has negative counts, whatever the estimator's tags say",
-    }
+    return {"check_decision_proba_consistency": "its data has negative counts, whatever the estimator's tags say"}
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # blobs are no bursty counts

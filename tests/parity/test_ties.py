@@ -14,8 +14,8 @@ import pytrec_eval
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sdretrieval.records import Ranking, Run, rank_order
-from sdretrieval.trec import read_run, write_run
+from sdretrieval.collection.records import Ranking, Run, rank_order
+from sdretrieval.collection.trec import read_run, write_run
 
 
 def trec_eval_order(scores: dict[str, float]) -> list[str]:

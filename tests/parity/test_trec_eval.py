@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import pytrec_eval
 
+from sdretrieval.collection.records import Qrels, Ranking, Run
 from sdretrieval.evaluate import Evaluator, evaluate, recall_precision
-from sdretrieval.records import Qrels, Ranking, Run
 
 CASES = 240
 

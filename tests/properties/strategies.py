@@ -9,13 +9,36 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from oracle import Corpus
 
-from sdretrieval.snapshot import Snapshot
+from sdretrieval.index.snapshot import Snapshot
 
 # Plain words, one-letter words, capitals, digits and other scripts: byte order is not the order of the list.
 WORDS = [
-    "zebra", "Ärger", "apple", "b", "Cat", "42", "10th", "naïve", "état", "日本", "ж", "wing", "flow", "lift", "drag",
-    "a" * 25, "mach", "shock", "heat", "wake", "jet", "boundary", "layer", "é", "𝄞",
-]  # fmt: skip
+    "zebra",
+    "Ärger",
+    "apple",
+    "b",
+    "Cat",
+    "42",
+    "10th",
+    "naïve",
+    "état",
+    "日本",
+    "ж",
+    "wing",
+    "flow",
+    "lift",
+    "drag",
+    "a" * 25,
+    "mach",
+    "shock",
+    "heat",
+    "wake",
+    "jet",
+    "boundary",
+    "layer",
+    "é",
+    "𝄞",
+]
 DOCIDS = ["d1", "d10", "d2", "D3", "über", "doc-4", "005", "6", "dé", "7a", "𝄞8", "zz"]
 DOCIDS += [f"x{i:02d}" for i in range(20)]
 
@@ -88,12 +111,7 @@ SD = {
 SETTINGS: dict[str, dict[str, st.SearchStrategy]] = {
     "bm25": BM25,
     "ql": {"smoothing": st.sampled_from(["jm", "dirichlet"]), "lam": weights(), "mu": mus()},
-    "tfidf": {
-        **BM25,
-        "fb_docs": st.integers(1, 6),
-        "fb_terms": CUT["fb_terms"],
-        "beta": st.floats(0.0, 4.0),
-    },
+    "tfidf": {**BM25, "fb_docs": st.integers(1, 6), "fb_terms": CUT["fb_terms"], "beta": st.floats(0.0, 4.0)},
     "rm": {**COMMON, "lambda_model": weights()},
     "rm3": {
         **COMMON,

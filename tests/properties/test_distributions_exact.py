@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_matrix
 
-from sdretrieval.classify import (
+from sdretrieval.estimate.distributions import DCM, Dirichlet, SmoothedDirichlet
+from sdretrieval.learn.classify import (
     DCMClassifier,
     DirichletClassifier,
     MultinomialClassifier,
     SmoothedDirichletClassifier,
     break_even_precision,
 )
-from sdretrieval.distributions import DCM, Dirichlet, SmoothedDirichlet
 
 SETTINGS = settings(max_examples=40, deadline=None)
 shares = st.sampled_from([1e-6, 1e-3, 0.1, 0.5, 0.9, 0.999])

@@ -8,16 +8,20 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from sdretrieval.classify.evolving import SSL, SSLE, SSLEOffline
-from sdretrieval.classify.evolving.graph import laplacian, neighbour_graph
-from sdretrieval.classify.evolving.solver import LinearKernel, project, solve
+from sdretrieval.learn.evolving import SSL, SSLE, SSLEOffline
+from sdretrieval.learn.evolving.graph import laplacian, neighbour_graph
+from sdretrieval.learn.evolving.solver import LinearGram, project, solve
 
 
 def examples(n: int):
     return settings(
-        max_examples=n, derandomize=True, deadline=None, database=None, phases=[Phase.explicit, Phase.generate],
+        max_examples=n,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        phases=[Phase.explicit, Phase.generate],
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )  # fmt: skip
+    )
 
 
 @st.composite
@@ -42,7 +46,7 @@ def test_the_minimum_of_12_is_a_minimum(frame: tuple, gammas: tuple[float, float
     L = laplacian(neighbour_graph(csr_matrix(X), neighbours=neighbours)) * (gamma_I / len(X) ** 2)
     for solver in ("auto", "direct"):
         answer = solve(
-            LinearKernel(csr_matrix(X)), L, y != 0, y[:, None], (X @ w_p)[:, None], gamma_A=gamma_A, solver=solver
+            LinearGram(csr_matrix(X)), L, y != 0, y[:, None], (X @ w_p)[:, None], gamma_A=gamma_A, solver=solver
         )
         w = w_p + X.T @ answer.beta[:, 0]
         f = X @ w
@@ -57,7 +61,7 @@ def test_the_minimum_of_12_is_a_minimum(frame: tuple, gammas: tuple[float, float
 def test_projection_keeps_the_values_and_is_shortest(frame: tuple) -> None:
     X, _, w = frame
     for solver in ("auto", "direct"):
-        a = project(LinearKernel(csr_matrix(X)), (X @ w)[:, None], solver=solver)[:, 0]
+        a = project(LinearGram(csr_matrix(X)), (X @ w)[:, None], solver=solver)[:, 0]
         np.testing.assert_allclose(X @ (X.T @ a), X @ w, atol=1e-8)
         np.testing.assert_allclose(X.T @ a, np.linalg.pinv(X) @ (X @ w), atol=1e-7)
 

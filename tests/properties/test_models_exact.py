@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, Phase, assume, given, reject, settings
 from hypothesis import strategies as st
 from strategies import SETTINGS, corpora, judgments, queries, settings_of, snapshot_of
 
+from sdretrieval.core.parameters import domains
+from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.ranking import walk as walk_module
-from sdretrieval.ranking.base import make_ranker, rankers
-from sdretrieval.ranking.engine import Engine, Judgments, Result
-from sdretrieval.ranking.parameters import domains
+from sdretrieval.ranking.engine import Engine, Judgments, RankOptions, Result
 from sdretrieval.ranking.query import Query
-from sdretrieval.snapshot import Snapshot
+from sdretrieval.ranking.registry import make_ranker, rankers
 
 EXACT = 1e-9  # of the largest score
 FEEDBACK_MODELS = [name for name, values in SETTINGS.items() if "fb_docs" in values]
@@ -51,10 +51,12 @@ def one(
     [result] = Engine(snapshot, threads=threads).rank(
         make_ranker(model, values),
         [query],
-        hits=ALL,
-        judged=None if judged is None else {"q": judged},
-        candidates=None if candidates is None else {"q": np.array(candidates, dtype=np.int64)},
-        prune=prune,
+        RankOptions(
+            hits=ALL,
+            judged=None if judged is None else {"q": judged},
+            candidates=None if candidates is None else {"q": np.array(candidates, dtype=np.int64)},
+            prune=prune,
+        ),
     )
     return result
 
@@ -222,9 +224,7 @@ def test_order_of_documents_and_words_does_not_matter(model: str, data: st.DataO
     rows = data.draw(st.permutations(range(corpus.n_docs)))
     columns = data.draw(st.permutations(range(len(corpus.words))))
     shuffled = oracle.Corpus(
-        corpus.counts[np.ix_(rows, columns)],
-        [corpus.words[i] for i in columns],
-        [corpus.docids[i] for i in rows],
+        corpus.counts[np.ix_(rows, columns)], [corpus.words[i] for i in columns], [corpus.docids[i] for i in rows]
     )
     there, here = snapshot_of(corpus), snapshot_of(shuffled)
     first, second = one(there, model, values, words), one(here, model, values, words[::-1])
@@ -279,9 +279,9 @@ def test_threads_and_company_do_not_matter(model: str, data: st.DataObject):
     texts = [data.draw(queries(corpus)) for _ in range(3)]
     asked = [Query.from_words(snapshot, words, qid=str(i)) for i, words in enumerate(texts)]
     ranker = make_ranker(model, values)
-    alone = [next(Engine(snapshot).rank(ranker, [query], hits=ALL)) for query in asked]
+    alone = [next(Engine(snapshot).rank(ranker, [query], RankOptions(hits=ALL))) for query in asked]
     for threads in (1, 3):
-        together = list(Engine(snapshot, threads=threads).rank(ranker, asked, hits=ALL))
+        together = list(Engine(snapshot, threads=threads).rank(ranker, asked, RankOptions(hits=ALL)))
         for a, b in zip(alone, together, strict=True):
             assert a.docs.tolist() == b.docs.tolist()
             assert np.array_equal(a.scores, b.scores)
@@ -343,10 +343,10 @@ def test_pruning_to_every_word_changes_nothing_and_to_fewer_says_so(model: str, 
     snapshot = snapshot_of(corpus)
     whole = one(snapshot, model, values, words)
     same = one(snapshot, model, values, words, prune=max(1, len(whole.plan.model)))
-    assert same.notes["pruned"] == 0.0
+    assert [note.lost for note in same.notes] == [0.0]
     assert same.docs.tolist() == whole.docs.tolist() and np.array_equal(same.scores, whole.scores)
     few = one(snapshot, model, values, words, prune=1)
     assert len(few.plan.model) <= 1
     sizes = np.sort(np.abs(whole.plan.model.weights))
     lost = 1 - sizes[-1] / sizes.sum() if sizes.sum() else 0.0
-    assert few.notes["pruned"] == pytest.approx(lost, abs=1e-12)
+    assert [note.lost for note in few.notes] == [pytest.approx(lost, abs=1e-12)]

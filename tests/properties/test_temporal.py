@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from sdretrieval.temporal.density import silverman, weighted_kde
-from sdretrieval.temporal.kernels import NAMES, Kernel
-from sdretrieval.temporal.local_likelihood import LocalLikelihood
-from sdretrieval.temporal.penalised import POWERS, estimate, penalties, solve
+from sdretrieval.estimate.time.density import silverman, weighted_kde
+from sdretrieval.estimate.time.kernels import Kernel, kernel_names
+from sdretrieval.estimate.time.local_likelihood import LocalLikelihood
+from sdretrieval.estimate.time.penalised import POWERS, estimate, penalties, solve
 
 SETTINGS = settings(max_examples=40, deadline=None)
-kernels = st.builds(Kernel, st.sampled_from(NAMES), st.booleans())
+kernels = st.builds(Kernel, st.sampled_from(kernel_names()), st.booleans())
 whole_times = st.integers(-50, 50)  # whole numbers, so that shifts and scales by powers of two are exact
 
 
@@ -141,7 +141,7 @@ weights = st.lists(st.integers(1, 4), min_size=1, max_size=8)
 
 
 @SETTINGS
-@given(weights, st.sampled_from(NAMES), st.data())
+@given(weights, st.sampled_from(kernel_names()), st.data())
 def test_weights_are_copies(copies: list[int], name: str, data) -> None:
     times = np.array(data.draw(st.lists(whole_times, min_size=len(copies), max_size=len(copies))), dtype=float)
     at = np.linspace(-60, 60, 13)

@@ -10,10 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sdretrieval.errors import InputError, ParameterError
-from sdretrieval.records import Qrels, Ranking, Run, Topic
-from sdretrieval.times import format_time, parse_time
-from sdretrieval.trec import (
+from sdretrieval.collection.records import Qrels, Ranking, Run, Topic
+from sdretrieval.collection.trec import (
     TOPIC_FORMATS,
     read_qrels,
     read_run,
@@ -23,6 +21,8 @@ from sdretrieval.trec import (
     write_run,
     write_topics,
 )
+from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.times import format_time, parse_time
 
 quick = settings(max_examples=60, deadline=None)
 
@@ -94,11 +94,7 @@ def test_qrels_come_back(name, judgments):
 
 
 @quick
-@given(
-    st.lists(
-        st.builds(Topic, words, any_texts, st.none() | moments, fields), min_size=1, unique_by=lambda t: t.qid
-    )
-)
+@given(st.lists(st.builds(Topic, words, any_texts, st.none() | moments, fields), min_size=1, unique_by=lambda t: t.qid))
 def test_jsonl_topics_come_back_whole(topics):
     assert through(write_topics, read_topics, topics, "topics.jsonl") == topics
 

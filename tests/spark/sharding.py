@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, reduce
+from typing import Any
 
 import numpy as np
 
-from sdretrieval.demo import write_demo
-from sdretrieval.ranking.base import Ranker, make_ranker
-from sdretrieval.ranking.engine import Engine
+from sdretrieval.collection.records import Ranking
+from sdretrieval.core.times import UNDATED
+from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.plugins.spark.runners import plus
+from sdretrieval.plugins.spark.shard_ranking import ShardedEngine
+from sdretrieval.plugins.spark.shards import Collection, Shard
+from sdretrieval.plugins.spark.totals import Totals
+from sdretrieval.ranking.base import Ranker
+from sdretrieval.ranking.engine import Engine, RankOptions
 from sdretrieval.ranking.query import Query
-from sdretrieval.records import Ranking
-from sdretrieval.snapshot import Snapshot
-from sdretrieval.temporal.background import Drifting
-from sdretrieval.temporal.prior import Density, Recency
-from sdretrieval.temporal.ranking import FeedbackTime, TimeAware
-from sdretrieval.times import UNDATED
+from sdretrieval.ranking.registry import make_ranker
+from sdretrieval.ranking.time.drifting_background import Drifting
+from sdretrieval.ranking.time.prior import Density, Recency
+from sdretrieval.ranking.time.wrappers import FeedbackTime, time_aware
 
 DAY = 86_400_000
 N, V = 400, 300
@@ -60,15 +66,16 @@ TIMES: dict[str, dict] = {
     "background at documents": {"background": Drifting(at="document", bandwidth=15.0 * DAY)},
     "background at documents, recency": {
         "background": Drifting("penalised", at="document", bandwidth=15.0 * DAY),
-        "prior": Recency(), "weight": 0.5,
+        "prior": Recency(),
+        "weight": 0.5,
     },
-}  # fmt: skip
+}
 
 
 def ranker(name: str, time: str | None = None) -> Ranker:
     model, settings = MODELS[name]
     made = make_ranker(model, settings)
-    return made if time is None else TimeAware(ranker=made, **TIMES[time])
+    return made if time is None else time_aware(made, **TIMES[time])
 
 
 class Sharding:
@@ -111,11 +118,61 @@ class Sharding:
         ]
 
 
+class InMemory(Collection):
+    """Snapshots as shards. Blanks part words: no Java."""
+
+    def __init__(self, snapshots: Sequence[Snapshot]) -> None:
+        self.snapshots, self.name, self.fingerprint = list(snapshots), "in memory", ""
+        self.n_shards, self.analyzer = len(self.snapshots), self.snapshots[0].analyzer
+
+    def snapshot(self, number: int) -> Snapshot:
+        return self.snapshots[number]
+
+    @cached_property
+    def totals(self) -> Totals:
+        return reduce(plus, [Totals.of(self.shard(n, with_totals=False)) for n in range(self.n_shards)])
+
+    def shard(self, number: int, *, with_totals: bool = True) -> Shard:
+        return Shard(self.snapshots[number], self.totals if with_totals else None, number)
+
+    def analyze(self, text: str) -> list[str]:
+        return text.split()
+
+
+class Here:
+    """Requests answered in this process, one shard after the other."""
+
+    def __init__(self, collection: Collection) -> None:
+        self.collection, self._shards = collection, {}
+
+    def _shard(self, number: int, with_totals: bool = True) -> Shard:
+        if not with_totals:
+            return Shard(self.collection.snapshot(number), None, number)
+        if number not in self._shards:
+            self._shards[number] = Shard(self.collection.snapshot(number), self.collection.totals, number)
+        return self._shards[number]
+
+    def ask(self, request: Callable, shared: Any, own: Mapping[int, Any]) -> list[tuple[int, Any]]:
+        return [(n, request(self._shard(n), shared, mine)) for n, mine in own.items()]
+
+    def reduce(self, request: Callable, shared: Any, *, with_totals: bool = True) -> Any:
+        numbers = range(self.collection.n_shards)
+        return reduce(plus, [request(self._shard(n, with_totals), shared) for n in numbers])
+
+    def cancel(self) -> None:
+        """One request is waited for."""
+
+
+def engine_of(collection: Collection | Sequence[Snapshot], threads: int = 1) -> ShardedEngine:
+    collection = collection if isinstance(collection, Collection) else InMemory(collection)
+    return ShardedEngine(collection, Here(collection), threads=threads)
+
+
 def one_index(snapshot: Snapshot, model: Ranker, queries: list[Query], **options) -> dict[str, Ranking]:
     """What the single machine's engine finds."""
     return {
         result.query.qid: Ranking(snapshot.docids.take(result.docs), result.scores)
-        for result in Engine(snapshot).rank(model, queries, **options)
+        for result in Engine(snapshot).rank(model, queries, RankOptions(**options))
     }
 
 
@@ -129,13 +186,3 @@ def assert_same(found: dict[str, Ranking], wanted: dict[str, Ranking], note: str
         worst = max(worst, float(apart.max(initial=0.0)))
         assert (apart <= 1e-9).all(), (note, qid, worst)
     return worst
-
-
-def write_corpus(folder: Path) -> list[str]:
-    """The demo's documents in two files of ``docs``, its topics and judgments in ``demo``; the documents' lines."""
-    write_demo(folder / "demo", n_docs=240, n_topics=12, mean_words=60)
-    lines = (folder / "demo" / "docs.jsonl").read_text().splitlines(keepends=True)
-    (folder / "docs").mkdir()
-    (folder / "docs" / "a.jsonl").write_text("".join(lines[:100]))
-    (folder / "docs" / "b.jsonl").write_text("".join(lines[100:]))
-    return lines

@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sdretrieval.errors import InputError, ParameterError
-from sdretrieval.ranking.base import make_ranker, rankers
-from sdretrieval.ranking.engine import Engine, Judgments
+from sdretrieval.collection.records import Ranking, Run
+from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.times import UNDATED
+from sdretrieval.index.past_statistics import PastStatistics
+from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.ranking.engine import Engine, Judgments, RankOptions
 from sdretrieval.ranking.query import Query
-from sdretrieval.records import Ranking, Run
-from sdretrieval.snapshot import Snapshot
-from sdretrieval.temporal.as_of import PastStatistics, leak_report
-from sdretrieval.temporal.background import Drifting
-from sdretrieval.temporal.ranking import TimeAware
-from sdretrieval.times import UNDATED
+from sdretrieval.ranking.registry import make_ranker, rankers
+from sdretrieval.ranking.time.drifting_background import Drifting
+from sdretrieval.ranking.time.leaks import leak_report
+from sdretrieval.ranking.time.wrappers import time_aware
 
 N, V = 120, 30
 WORDS = [f"w{i:02d}" for i in range(V)]
@@ -74,9 +75,9 @@ def test_every_model_ranks_as_if_the_future_were_not_there(name):
     before = the_past(counts, times, 600)
     words = ["w03", "w08", "w29"]
     model = make_ranker(name)
-    wanted = next(Engine(before).rank(model, [Query.from_words(before, words, qid="1")], hits=N))
+    wanted = next(Engine(before).rank(model, [Query.from_words(before, words, qid="1")], RankOptions(hits=N)))
     q = Query.from_words(snapshot, words, qid="1", time=600)
-    found = next(Engine(snapshot).rank(TimeAware(ranker=model, as_of=True), [q], hits=N))
+    found = next(Engine(snapshot).rank(time_aware(model, as_of=True), [q], RankOptions(hits=N)))
     assert snapshot.docids.take(found.docs) == before.docids.take(wanted.docs)
     assert found.scores == pytest.approx(wanted.scores, rel=1e-9, abs=1e-12)
     assert found.query.unknown == ("w29",)
@@ -85,10 +86,14 @@ def test_every_model_ranks_as_if_the_future_were_not_there(name):
     inside = [d for d in snapshot.docids.take(given) if before.docids.find(d) >= 0]
     wanted = next(
         Engine(before).rank(
-            model, [Query.from_words(before, words, qid="1")], hits=N, candidates={"1": before.docids.find_many(inside)}
+            model,
+            [Query.from_words(before, words, qid="1")],
+            RankOptions(hits=N, candidates={"1": before.docids.find_many(inside)}),
         )
     )
-    found = next(Engine(snapshot).rank(TimeAware(ranker=model, as_of=True), [q], hits=N, candidates={"1": given}))
+    found = next(
+        Engine(snapshot).rank(time_aware(model, as_of=True), [q], RankOptions(hits=N, candidates={"1": given}))
+    )
     assert snapshot.docids.take(found.docs) == before.docids.take(wanted.docs)
     assert found.scores == pytest.approx(wanted.scores, rel=1e-9, abs=1e-12)
 
@@ -96,8 +101,8 @@ def test_every_model_ranks_as_if_the_future_were_not_there(name):
 def test_results_come_in_the_order_of_the_queries_and_each_at_its_time():
     snapshot = collection()[2]
     queries = [Query.from_words(snapshot, ["w03", "w05"], qid=str(t), time=t) for t in (900, 100, 500, 0, 700, 100)]
-    model = TimeAware(ranker=make_ranker("bm25"), as_of=True)
-    results = list(Engine(snapshot, threads=2).rank(model, queries, hits=N))
+    model = time_aware(make_ranker("bm25"), as_of=True)
+    results = list(Engine(snapshot, threads=2).rank(model, queries, RankOptions(hits=N)))
     assert [r.query.qid for r in results] == [q.qid for q in queries]
     for q, result in zip(queries, results, strict=True):
         found = np.asarray(snapshot.times)[result.docs]
@@ -109,10 +114,10 @@ def test_judged_documents_of_the_future_teach_nothing():
     _, times, snapshot = collection(undated=False)
     late = np.flatnonzero(times > 800)
     q = Query.from_words(snapshot, ["w03"], qid="1", time=500)
-    model = TimeAware(ranker=make_ranker("rm3"), as_of=True)
+    model = time_aware(make_ranker("rm3"), as_of=True)
     none = np.zeros(0, dtype=np.int64)
-    with_late = next(Engine(snapshot).rank(model, [q], judged={"1": Judgments(late, late)}))
-    without = next(Engine(snapshot).rank(model, [q], judged={"1": Judgments(none, none)}))
+    with_late = next(Engine(snapshot).rank(model, [q], RankOptions(judged={"1": Judgments(late, late)})))
+    without = next(Engine(snapshot).rank(model, [q], RankOptions(judged={"1": Judgments(none, none)})))
     assert np.array_equal(with_late.docs, without.docs) and np.array_equal(with_late.scores, without.scores)
 
 
@@ -120,7 +125,7 @@ def test_a_topic_without_a_time_is_an_error_that_names_it():
     _, _, snapshot = collection()
     queries = [Query.from_words(snapshot, ["w03"], qid="q7")]
     with pytest.raises(InputError, match="'q7' has none") as caught:
-        list(Engine(snapshot).rank(TimeAware(ranker=make_ranker("bm25"), as_of=True), queries))
+        list(Engine(snapshot).rank(time_aware(make_ranker("bm25"), as_of=True), queries))
     assert "--topic-times" in str(caught.value)
 
 
@@ -129,14 +134,14 @@ def test_an_index_without_dates_is_an_error():
     with pytest.raises(InputError, match="dated documents"):
         list(
             Engine(snapshot).rank(
-                TimeAware(ranker=make_ranker("bm25"), as_of=True), [Query.from_words(snapshot, ["a"], time=5)]
+                time_aware(make_ranker("bm25"), as_of=True), [Query.from_words(snapshot, ["a"], time=5)]
             )
         )
 
 
 def test_a_background_at_the_documents_time_would_look_ahead():
     with pytest.raises(ParameterError, match="beyond the query's"):
-        TimeAware(ranker=make_ranker("ql"), as_of=True, background=Drifting("local", "document"))
+        time_aware(make_ranker("ql"), as_of=True, background=Drifting("local", "document"))
 
 
 def test_leak_report_by_hand():

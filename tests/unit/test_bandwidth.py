@@ -6,23 +6,17 @@ from math import inf, log
 
 import numpy as np
 import pytest
+from bias_variance import DriftPoint, exact_mise, optimal_bandwidth
 from scipy.sparse import csr_matrix
+from simulated_drift import SimulatedDrift, random_drift
 
-from sdretrieval.errors import ParameterError
-from sdretrieval.temporal.bandwidth import (
-    candidate_bandwidths,
-    frequency_groups,
-    lscv,
-    mlcv,
-    plug_in,
-)
-from sdretrieval.temporal.bias_variance import DriftPoint, exact_mise, optimal_bandwidth
-from sdretrieval.temporal.held_out import FoldedTimeline
-from sdretrieval.temporal.kernels import NAMES, Kernel
-from sdretrieval.temporal.local_likelihood import GroupedLocalLikelihood, LocalLikelihood
-from sdretrieval.temporal.simulate import SimulatedDrift, random_drift
-from sdretrieval.temporal.timeline import coarse_resolution, format_duration, parse_duration, timeline
-from sdretrieval.times import UNDATED
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.timeline import coarse_resolution, format_duration, parse_duration, timeline
+from sdretrieval.core.times import UNDATED
+from sdretrieval.estimate.time.bandwidth import candidate_bandwidths, frequency_groups, lscv, mlcv, plug_in
+from sdretrieval.estimate.time.held_out import FoldedTimeline
+from sdretrieval.estimate.time.kernels import Kernel, kernel_names
+from sdretrieval.estimate.time.local_likelihood import GroupedLocalLikelihood, LocalLikelihood
 
 DAYS = 365.0
 
@@ -78,7 +72,7 @@ def plain_held_out(
 
 @pytest.mark.parametrize("online", [False, True])
 @pytest.mark.parametrize(
-    ("name", "moments"), [(n, m) for n in NAMES for m in (False, True) if not m or Kernel(n).polynomial]
+    ("name", "moments"), [(n, m) for n in kernel_names() for m in (False, True) if not m or Kernel(n).polynomial]
 )
 def test_held_out_equals_plain_loops(monkeypatch, name: str, online: bool, moments: bool) -> None:
     """Both ways to the sums: windows added up anew, and moments carried along."""
@@ -105,7 +99,7 @@ def test_windows_taken_in_pieces_change_nothing(monkeypatch, sample) -> None:
     for kernel in (Kernel("gaussian"), Kernel("gaussian", online=True)):
         whole = folded.score(9.0, kernel).total
         with monkeypatch.context() as patch:
-            patch.setattr("sdretrieval.temporal.held_out.WEIGHTS_AT_ONCE", 1000)
+            patch.setattr("sdretrieval.estimate.time.held_out.WEIGHTS_AT_ONCE", 1000)
             assert folded.score(9.0, kernel).total == pytest.approx(whole, rel=1e-12)
 
 

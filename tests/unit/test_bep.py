@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sdretrieval.classify import break_even_precision, break_even_precisions, macro_bep, micro_bep
-from sdretrieval.errors import ParameterError
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.learn.classify import break_even_precision, break_even_precisions, macro_bep, micro_bep
 
 
 def test_precision_where_it_equals_recall():

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
-
-from sdretrieval.errors import ParameterError
-from sdretrieval.temporal.bias_variance import (
+from bias_variance import (
     DriftPoint,
     asymptotic_bias,
     asymptotic_mise,
@@ -21,9 +18,12 @@ from sdretrieval.temporal.bias_variance import (
     minimal_mse,
     optimal_bandwidth,
 )
-from sdretrieval.temporal.kernels import Kernel
-from sdretrieval.temporal.local_likelihood import LocalLikelihood
-from sdretrieval.temporal.simulate import SimulatedDrift, random_drift
+from scipy.optimize import minimize_scalar
+from simulated_drift import SimulatedDrift, random_drift
+
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.estimate.time.kernels import Kernel
+from sdretrieval.estimate.time.local_likelihood import LocalLikelihood
 
 KERNELS = [Kernel("triangular"), Kernel("tricube"), Kernel("triangular", online=True)]
 

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from sdretrieval.distributions import marginals
-from sdretrieval.distributions.burstiness import (
+from benchmarks.results_burstiness import normaliser_curves, normaliser_figure
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.plotting import write_figure
+from sdretrieval.estimate.distributions import marginals
+from sdretrieval.estimate.distributions.burstiness import (
     NAMES,
     Documents,
     Fitted,
@@ -19,9 +22,8 @@ from sdretrieval.distributions.burstiness import (
     predict_as_printed,
     word_classes,
 )
-from sdretrieval.distributions.burstiness_plots import normaliser_curves, write_normalisers, write_plot
-from sdretrieval.distributions.sampling import sample_dcm, sample_multinomial
-from sdretrieval.errors import ParameterError
+from sdretrieval.estimate.distributions.burstiness_plots import write_plot
+from sdretrieval.estimate.distributions.sampling import sample_dcm, sample_multinomial
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +192,7 @@ def test_pictures(bursty, tmp_path):
     for name, magic in (("f.png", b"\x89PNG"), ("f.svg", b"<?xml"), ("f.pdf", b"%PDF")):
         write_plot(found, tmp_path / name, "made")
         assert (tmp_path / name).read_bytes().startswith(magic)
-    write_normalisers(tmp_path / "z.png")
+    write_figure(normaliser_figure(), tmp_path / "z.png", dpi=95)
     assert (tmp_path / "z.png").stat().st_size < 100_000
 
 

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from scipy.sparse import csc_matrix, csr_matrix
 
-from sdretrieval.classify import (
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.estimate.distributions import DCM, Dirichlet
+from sdretrieval.learn.classify import (
     DCMClassifier,
     DirichletClassifier,
     MultinomialClassifier,
     RelevantAgainstRest,
     SmoothedDirichletClassifier,
 )
-from sdretrieval.distributions import DCM, Dirichlet
-from sdretrieval.errors import ParameterError
 
 LABELS = np.array(["arts", "sport", "trade"])
 
@@ -172,12 +172,12 @@ def test_relevant_against_rest(data):
     F, y, G = data
     topics = [[label] if i % 4 else [label, "extra"] for i, label in enumerate(y)]
     model = RelevantAgainstRest(SmoothedDirichletClassifier()).fit(csr_matrix(F), topics)
-    assert model.topics_.tolist() == ["arts", "extra", "sport", "trade"]
+    assert model.labels_.tolist() == ["arts", "extra", "sport", "trade"]
     scores = model.decision_function(G)
     own = SmoothedDirichletClassifier().fit(F, y == "sport").decision_function(G)
     assert scores[:, 2] == pytest.approx(own)
     assert (model.predict(G) == (scores > 0)).all()
-    matrix = np.array([[name in labels for name in model.topics_] for labels in topics])
+    matrix = np.array([[name in labels for name in model.labels_] for labels in topics])
     again = RelevantAgainstRest(SmoothedDirichletClassifier()).fit(F, matrix).decision_function(G)
     assert again == pytest.approx(scores)
 
@@ -187,7 +187,7 @@ def test_rest_from_the_other_topics_as_printed(data):
     F, _, G = data
     matrix = np.zeros((len(F), 3), dtype=bool)
     matrix[:20, 0] = matrix[10:30, 1] = matrix[25:35, 2] = True
-    found = RelevantAgainstRest(MultinomialClassifier(additive=0.5), rest="topics").fit(F, matrix).decision_function(G)
+    found = RelevantAgainstRest(MultinomialClassifier(additive=0.5), rest="labels").fit(F, matrix).decision_function(G)
     log_R = np.log(plain.laplace(F[:20], 0.5))
     log_N = np.log(plain.laplace(np.concatenate([F[10:30], F[25:35]]), 0.5))
     assert found[:, 0] == pytest.approx(G @ (log_R - log_N))
@@ -312,16 +312,21 @@ def test_batches_of_sd(data, ce):
     first = alone.partial_fit(F[:20], y[:20], classes=LABELS).predict_joint_log_proba(G)
     assert first == pytest.approx(
         SmoothedDirichletClassifier(smoothing=0.3, background_additive=0.2, cross_entropy=ce)
-        .fit(F[:20], y[:20]).predict_joint_log_proba(G)
-    )  # fmt: skip
+        .fit(F[:20], y[:20])
+        .predict_joint_log_proba(G)
+    )
     alone.partial_fit(F[20:], y[20:])
     assert alone.background_ == pytest.approx(ge)
     log_sums = np.array(
-        [sum(np.log(plain.smoothed(part[y_part == label], 0.3, g) / (0.7 * g)).sum(axis=0)
-             + np.log(0.7) * (part[y_part == label].sum(axis=1) == 0).sum()
-             for part, y_part, g in ((F[:20], y[:20], plain.general_english(F[:20], 0.2)), (F[20:], y[20:], ge)))
-         for label in LABELS]
-    )  # fmt: skip
+        [
+            sum(
+                np.log(plain.smoothed(part[y_part == label], 0.3, g) / (0.7 * g)).sum(axis=0)
+                + np.log(0.7) * (part[y_part == label].sum(axis=1) == 0).sum()
+                for part, y_part, g in ((F[:20], y[:20], plain.general_english(F[:20], 0.2)), (F[20:], y[20:], ge))
+            )
+            for label in LABELS
+        ]
+    )
     assert alone.log_sums_ == pytest.approx(log_sums, abs=1e-9)
 
 
@@ -374,8 +379,8 @@ def test_bad_topics_are_named(data):
     F, y, _ = data
     ranker = RelevantAgainstRest(MultinomialClassifier())
     with pytest.raises(ParameterError, match="weather"):
-        ranker.fit(F, y, topics=["arts", "weather"])
+        ranker.fit(F, y, labels=["arts", "weather"])
     with pytest.raises(ParameterError, match="documents but"):
         ranker.fit(F, y[:5])
     with pytest.raises(ParameterError, match="names for"):
-        ranker.fit(F, np.ones((len(F), 2)), topics=["a"])
+        ranker.fit(F, np.ones((len(F), 2)), labels=["a"])

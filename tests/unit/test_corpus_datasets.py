@@ -9,8 +9,8 @@ from typing import NamedTuple
 import pytest
 
 from sdretrieval.cli.main import main
-from sdretrieval.errors import InputError, ParameterError
-from sdretrieval.integrations import datasets
+from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.plugins import datasets
 
 ir_datasets = pytest.importorskip("ir_datasets")
 

@@ -8,21 +8,11 @@ import tarfile
 import zipfile
 
 import pytest
+from corpus_reading import error_of, read
 
-from sdretrieval.corpus import Problems, Reader
-from sdretrieval.corpus.html import head_fields
-from sdretrieval.corpus.reading import read_corpus
-from sdretrieval.errors import InputError
-
-
-def read(*paths, **options):
-    return list(Reader(**options).read(paths))
-
-
-def error_of(*paths, **options) -> str:
-    with pytest.raises(InputError) as caught:
-        read(*paths, **options)
-    return str(caught.value)
+from sdretrieval.collection.corpus import Problems, Reader
+from sdretrieval.collection.corpus.reading import read_corpus
+from sdretrieval.collection.corpus.whole_files import head_fields
 
 
 def tar_of(path, members: dict[str, bytes], mode: str = "w:gz"):
@@ -96,12 +86,15 @@ def test_zip_archive(tmp_path):
 
 
 def test_members_whose_format_only_their_first_bytes_tell(tmp_path):
-    path = tar_of(tmp_path / "a.tgz", {
-        "one": b"<DOC>\n<DOCNO>1</DOCNO>\n<TEXT>one</TEXT>\n</DOC>\n",
-        "two.txt": b"<DOC>\n<DOCNO>2</DOCNO>\n<TEXT>two</TEXT>\n</DOC>\n",
-        "LICENSE": b"Permission is granted",
-        "three.gz": gzip.compress(b'{"id": "3", "contents": "three"}'),
-    })  # fmt: skip
+    path = tar_of(
+        tmp_path / "a.tgz",
+        {
+            "one": b"<DOC>\n<DOCNO>1</DOCNO>\n<TEXT>one</TEXT>\n</DOC>\n",
+            "two.txt": b"<DOC>\n<DOCNO>2</DOCNO>\n<TEXT>two</TEXT>\n</DOC>\n",
+            "LICENSE": b"Permission is granted",
+            "three.gz": gzip.compress(b'{"id": "3", "contents": "three"}'),
+        },
+    )
     reader = Reader()
     assert [d.docid + d.contents for d in reader.read([path])] == ["1one", "2two", "3three"]
     assert reader.ignored == [f"{path}!LICENSE"]
@@ -181,7 +174,7 @@ def test_wrong_encoding_of_a_text_file_names_the_line(tmp_path):
 
 
 def test_text_file_too_long_for_a_document(tmp_path, monkeypatch):
-    monkeypatch.setattr("sdretrieval.corpus.plain_text._LONGEST_FILE", 10)
+    monkeypatch.setattr("sdretrieval.collection.corpus.whole_files._LONGEST_FILE", 10)
     (tmp_path / "a.txt").write_text("x" * 11)
     assert "too long for one document" in error_of(tmp_path / "a.txt")
 
@@ -193,8 +186,10 @@ def test_head_of_a_page():
         "<meta name=author content='A. &lt;B&gt;'></head><body><title>not this</title></body>"
     )
     assert head_fields(page) == {
-        "title": "Tea & time", "article:published_time": "2024-05-01T10:00:00Z", "author": "A. <B>",
-    }  # fmt: skip
+        "title": "Tea & time",
+        "article:published_time": "2024-05-01T10:00:00Z",
+        "author": "A. <B>",
+    }
     assert head_fields("no markup at all") == {}
 
 

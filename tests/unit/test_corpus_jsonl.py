@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 
 import pytest
+from corpus_reading import check_refused, error_of, read
 
-from sdretrieval.corpus import Problems, Reader
-from sdretrieval.errors import InputError
+from sdretrieval.collection.corpus import Problems, Reader
 
 GOOD = {"id": "d1", "contents": "tea and time", "published": "2024-05-01", "labels": ["a", "b"]}
 
@@ -18,16 +18,6 @@ def write(path: Path, *lines: object) -> Path:
     text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines) + "\n"
     path.write_text(text, encoding="utf-8")
     return path
-
-
-def read(*paths: Path, **options):
-    return list(Reader(**options).read(paths))
-
-
-def error_of(*paths: Path, **options) -> str:
-    with pytest.raises(InputError) as caught:
-        read(*paths, **options)
-    return str(caught.value)
 
 
 def test_one_object_per_line(tmp_path):
@@ -86,11 +76,14 @@ def test_unknown_files_in_a_folder_are_named_not_read(tmp_path):
     assert reader.ignored == [str(tmp_path / "README.md")]
 
 
-@pytest.mark.parametrize("text", [
-    json.dumps([GOOD, {"id": "d2", "contents": "y"}], indent=1),
-    json.dumps(GOOD, indent=1) + "\n" + json.dumps({"id": "d2", "contents": "y"}, indent=1),
-    json.dumps(GOOD) + "\n" + json.dumps({"id": "d2", "contents": "y"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps([GOOD, {"id": "d2", "contents": "y"}], indent=1),
+        json.dumps(GOOD, indent=1) + "\n" + json.dumps({"id": "d2", "contents": "y"}, indent=1),
+        json.dumps(GOOD) + "\n" + json.dumps({"id": "d2", "contents": "y"}),
+    ],
+)
 def test_json_files_may_hold_an_array_or_objects(tmp_path, text):
     (tmp_path / "a.json").write_text(text)
     assert [document.docid for document in read(tmp_path / "a.json")] == ["d1", "d2"]
@@ -106,38 +99,34 @@ def test_byte_order_mark_is_no_text(tmp_path):
     assert read(tmp_path / "a.jsonl")[0].docid == "d1"
 
 
-@pytest.mark.parametrize(("bad", "told"), [
-    ('{"id": "2", "contents": "cut sho', "malformed JSON at column 25"),
-    ('{"id": "2", "contents": "x", "n": NaN}', "NaN is not JSON"),
-    ("[1, 2]", "a document must be a JSON object, got list: [1, 2]"),
-    ('"text"', "a document must be a JSON object, got str"),
-    ("[" * 100_000, "nested too deeply"),
-    ('{"docno": "2", "contents": "x"}', "no field 'id'; there is 'docno', 'contents'"),
-    ('{"id": null, "contents": "x"}', "no field 'id'"),
-    ('{"id": 1.5, "contents": "x"}', "the id must be text or a whole number, got float: 1.5"),
-    ('{"id": true, "contents": "x"}', "the id must be text or a whole number, got bool: True"),
-    ('{"id": ["2"], "contents": "x"}', "the id must be text or a whole number, got list"),
-    ('{"id": "", "contents": "x"}', "the id is empty"),
-    ('{"id": "a b", "contents": "x"}', "the id 'a b' has a blank in it"),
-    ('{"id": "a\\u00a0b", "contents": "x"}', "has a blank in it"),
-    ('{"id": "a\\ud800", "contents": "x"}', "has a control character or a broken character"),
-    ('{"id": "2"}', "no field 'contents'; there is 'id'"),
-    ('{"id": "2", "contents": null}', "no field 'contents'"),
-    ('{"id": "2", "contents": ["x"]}', "contents must be text, got list: ['x']"),
-    ('{"id": "2", "contents": 7}', "contents must be text, got int: 7"),
-    ('{"id": "2", "contents": "x", "date": "the day before"}', "field 'date': not a time: 'the day before'"),
-    ('{"id": "2", "contents": "x", "date": {"y": 1}}', "field 'date': not a time"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        ('{"id": "2", "contents": "cut sho', "malformed JSON at column 25"),
+        ('{"id": "2", "contents": "x", "n": NaN}', "NaN is not JSON"),
+        ("[1, 2]", "a document must be a JSON object, got list: [1, 2]"),
+        ('"text"', "a document must be a JSON object, got str"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"docno": "2", "contents": "x"}', "no field 'id'; there is 'docno', 'contents'"),
+        ('{"id": null, "contents": "x"}', "no field 'id'"),
+        ('{"id": 1.5, "contents": "x"}', "the id must be text or a whole number, got float: 1.5"),
+        ('{"id": true, "contents": "x"}', "the id must be text or a whole number, got bool: True"),
+        ('{"id": ["2"], "contents": "x"}', "the id must be text or a whole number, got list"),
+        ('{"id": "", "contents": "x"}', "the id is empty"),
+        ('{"id": "a b", "contents": "x"}', "the id 'a b' has a blank in it"),
+        ('{"id": "a\\u00a0b", "contents": "x"}', "has a blank in it"),
+        ('{"id": "a\\ud800", "contents": "x"}', "has a control character or a broken character"),
+        ('{"id": "2"}', "no field 'contents'; there is 'id'"),
+        ('{"id": "2", "contents": null}', "no field 'contents'"),
+        ('{"id": "2", "contents": ["x"]}', "contents must be text, got list: ['x']"),
+        ('{"id": "2", "contents": 7}', "contents must be text, got int: 7"),
+        ('{"id": "2", "contents": "x", "date": "the day before"}', "field 'date': not a time: 'the day before'"),
+        ('{"id": "2", "contents": "x", "date": {"y": 1}}', "field 'date': not a time"),
+    ],
+)
 def test_bad_documents_are_errors_with_file_and_line(tmp_path, bad, told):
     path = write(tmp_path / "a.jsonl", {"id": "1", "contents": "x", "date": "2024-05-01"}, bad)
-    message = error_of(path, date="date")
-    assert message.startswith(f"{path}:2: ")
-    assert told in message
-    # and --skip-bad passes over exactly that one
-    problems = Problems(skip=True)
-    assert [document.docid for document in read(path, date="date", problems=problems)] == ["1"]
-    assert problems.count == 1
-    assert problems.listed[0] == message.split("\n")[0]
+    check_refused(path, 2, told, date="date")
 
 
 def test_a_missing_field_is_answered_with_what_there_is(tmp_path):
@@ -149,9 +138,7 @@ def test_a_missing_field_is_answered_with_what_there_is(tmp_path):
 
 def test_wrong_encoding_is_named_with_its_line_and_the_way_out(tmp_path):
     path = tmp_path / "a.jsonl"
-    path.write_bytes(
-        b'{"id": "1", "contents": "x"}\n' + '{"id": "2", "contents": "naïve"}\n'.encode("latin-1")
-    )
+    path.write_bytes(b'{"id": "1", "contents": "x"}\n' + '{"id": "2", "contents": "naïve"}\n'.encode("latin-1"))
     message = error_of(path)
     assert message.startswith(f"{path}:2: not utf-8 text: byte 0xef")
     assert "--encoding latin-1" in message
@@ -207,20 +194,20 @@ def test_folder_without_a_known_format(tmp_path):
 
 
 def test_line_longer_than_any_document(tmp_path, monkeypatch):
-    monkeypatch.setattr("sdretrieval.corpus.sources.LONGEST_LINE", 100)
+    monkeypatch.setattr("sdretrieval.collection.corpus.sources.LONGEST_LINE", 100)
     path = write(tmp_path / "a.jsonl", {"id": "1", "contents": "x" * 500}, {"id": "2", "contents": "x"})
     assert f"{path}:1: line longer than 100 characters" in error_of(path)
     assert [document.docid for document in read(path, problems=Problems(skip=True))] == ["2"]
 
 
 def test_contents_longer_than_anserini_takes(tmp_path, monkeypatch):
-    monkeypatch.setattr("sdretrieval.corpus.record.LONGEST_CONTENTS", 100)
+    monkeypatch.setattr("sdretrieval.collection.corpus.record.LONGEST_CONTENTS", 100)
     path = write(tmp_path / "a.jsonl", {"id": "1", "contents": "x" * 101})
     assert "Anserini takes at most 100" in error_of(path)
 
 
 def test_unknown_encoding_and_format_are_parameter_errors():
-    from sdretrieval.errors import ParameterError
+    from sdretrieval.core.errors import ParameterError
 
     with pytest.raises(ParameterError, match="unknown encoding 'klingon'"):
         Reader(encoding="klingon")

@@ -11,11 +11,21 @@ from statistics import median
 
 import pytest
 
+from sdretrieval.collection.trec import read_qrels, read_topics
+from sdretrieval.core.errors import ParameterError
 from sdretrieval.demo import DemoCollection, generate_demo, write_demo
-from sdretrieval.demo.stories import ANY_EVENT, ANY_THEME, Story, events, themes
-from sdretrieval.demo.words import BACKGROUND, NICKNAMES, REMARKS, WORDS, names
-from sdretrieval.errors import ParameterError
-from sdretrieval.trec import read_qrels, read_topics
+from sdretrieval.demo.prose import (
+    ANY_EVENT,
+    ANY_STANDING,
+    EVENTS,
+    NICKNAMES,
+    REMARKS,
+    SECTIONS,
+    STANDING,
+    WORDS,
+    Story,
+    names,
+)
 
 # Not strftime's, whose names are those of the machine's language.
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -71,11 +81,7 @@ def test_another_seed_gives_another_collection(demo):
 
 def test_counts(demo):
     assert len(demo.documents) == 3000
-    assert Counter(topic["kind"] for topic in demo.topics) == {
-        "breaking": 20,
-        "retrospective": 15,
-        "standing": 15,
-    }
+    assert Counter(topic["kind"] for topic in demo.topics) == {"breaking": 20, "retrospective": 15, "standing": 15}
     assert len({topic["query"] for topic in demo.topics}) == 50
     assert {grade for _, _, grade in demo.qrels} == {0, 1, 2}
 
@@ -134,11 +140,11 @@ def test_no_word_of_a_query_is_in_all_its_relevant_documents(demo):
     assert 0.25 < sum(shares) / len(shares) < 0.45
 
 
-@pytest.mark.parametrize("story", [*events(), *themes()], ids=lambda story: story.subject[0])
+@pytest.mark.parametrize("story", [*EVENTS, *STANDING], ids=lambda story: story.subject[0])
 def test_clauses_reach_the_query_words_only_through_slots(story: Story):
     """Else the documents written to avoid the query would not."""
-    words = tokens(" ".join(story.query_words))
-    fixed = [clause for phase in (*story.phases, *ANY_EVENT, ANY_THEME) for clause in phase]
+    words = tokens(story.query)
+    fixed = [clause for phase in (*story.phases, *ANY_EVENT, ANY_STANDING) for clause in phase]
     fixed += [*NICKNAMES, *REMARKS, *story.subject[1:], *story.happening[1:]]
     assert [text for text in fixed if words & tokens(re.sub(r"\{\w+\}", "", text))] == []
     assert all(words & tokens(clause) for clause in story.other_sense)
@@ -228,7 +234,7 @@ def test_word_lists_have_no_word_twice():
 def test_every_slot_of_the_background_can_be_filled():
     own = set("pronmt")
     open_slots = {*WORDS, "place", "person", "brand", "num", "few", "score", "weekday"}
-    for clause in (*(c for section in BACKGROUND.values() for c in section), *REMARKS):
+    for clause in (*(c for section in SECTIONS.values() for c in section), *REMARKS):
         assert set(re.findall(r"\{(\w+)\}", clause)) <= own | open_slots, clause
 
 

@@ -9,19 +9,11 @@ import pytest
 from scipy.stats import gaussian_kde
 from sklearn.neighbors import KernelDensity
 
-from sdretrieval.errors import ParameterError
-from sdretrieval.temporal.density import (
-    UNIFORM_FROM,
-    UNIFORM_FROM_BOUNDED,
-    effective_size,
-    likelihood_bandwidth,
-    mode,
-    silverman,
-    weighted_kde,
-)
-from sdretrieval.temporal.kernels import NAMES, Kernel
-from sdretrieval.temporal.timeline import HOUR
-from sdretrieval.times import UNDATED
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.timeline import HOUR
+from sdretrieval.core.times import UNDATED
+from sdretrieval.estimate.time.density import effective_size, likelihood_bandwidth, mode, silverman, weighted_kde
+from sdretrieval.estimate.time.kernels import Kernel, kernel_names
 
 
 @pytest.fixture
@@ -32,9 +24,14 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize(
     ("ours", "theirs"),
-    [("gaussian", "gaussian"), ("epanechnikov", "epanechnikov"), ("uniform", "tophat"), ("triangular", "linear"),
-     ("exponential", "exponential")],
-)  # fmt: skip
+    [
+        ("gaussian", "gaussian"),
+        ("epanechnikov", "epanechnikov"),
+        ("uniform", "tophat"),
+        ("triangular", "linear"),
+        ("exponential", "exponential"),
+    ],
+)
 def test_equals_scikit_learn(data, ours: str, theirs: str) -> None:
     times, weights = data
     at = np.linspace(-5, 105, 60)
@@ -58,7 +55,7 @@ def test_by_hand() -> None:
 
 
 @pytest.mark.parametrize("h", [0.5, 20.0, 90.0, 400.0, 1e5])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", kernel_names())
 def test_bounded_density_integrates_to_one(data, name: str, h: float) -> None:
     times, weights = data
     at = np.linspace(0, 100, 8001 if h < 1 else 801)
@@ -80,7 +77,7 @@ def test_the_edge_of_a_flat_density_is_flat() -> None:
     assert weighted_kde(times, None, at, "epanechnikov", 10.0)[0] == pytest.approx(0.005, rel=0.02)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", kernel_names())
 def test_wide_kernels_become_uniform_within_bounds(data, name: str) -> None:
     times, weights = data
     for h in (1100.0, 1e6, inf):
@@ -88,10 +85,10 @@ def test_wide_kernels_become_uniform_within_bounds(data, name: str) -> None:
         assert values == pytest.approx(np.full(11, 0.01), rel=0.01)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", kernel_names())
 def test_taking_a_wide_kernel_for_uniform_is_a_small_step(name: str) -> None:
     """Just below the bandwidth from which the density is taken as uniform, it is so to about a percent."""
-    limit = UNIFORM_FROM.get(name, UNIFORM_FROM_BOUNDED)
+    limit = Kernel(name).form.flat_from
     values = weighted_kde([0.0, 0.1], None, np.linspace(0, 1, 9), name, 0.99 * limit, (0.0, 1.0))
     assert values == pytest.approx(np.ones(9), rel=0.015)
     assert not (values == 1.0).all()
@@ -101,7 +98,7 @@ def test_large_inputs_are_taken_in_pieces(monkeypatch, data) -> None:
     times, weights = data
     at = np.random.default_rng(1).uniform(-10, 110, 500)
     whole = weighted_kde(times, weights, at, "tricube", 6.0)
-    monkeypatch.setattr("sdretrieval.temporal.density.ENTRIES_AT_ONCE", 200)
+    monkeypatch.setattr("sdretrieval.estimate.time.density.ENTRIES_AT_ONCE", 200)
     assert weighted_kde(times, weights, at, "tricube", 6.0) == pytest.approx(whole, rel=1e-12)
 
 

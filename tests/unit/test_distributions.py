@@ -10,9 +10,9 @@ from scipy.sparse import csr_matrix
 from scipy.special import polygamma, psi
 from sklearn.exceptions import ConvergenceWarning
 
-from sdretrieval.distributions import DCM, Dirichlet, Multinomial, SmoothedDirichlet, general_english
-from sdretrieval.distributions.special import digamma_pair, inverse_digamma
-from sdretrieval.errors import ParameterError
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.estimate.distributions import DCM, Dirichlet, Multinomial, SmoothedDirichlet, general_english
+from sdretrieval.estimate.distributions.fitting import digamma_pair, inverse_digamma
 
 
 def bursty(seed: int, docs: int = 30, words: int = 12, spread: float = 0.4) -> np.ndarray:
@@ -114,8 +114,9 @@ def test_many_documents_do_not_overflow_the_product():
 @pytest.mark.parametrize("S", [0.5, 20.0, 2000.0, None])
 @pytest.mark.parametrize("method", ["newton", "fixed-point"])
 def test_dirichlet_reaches_the_maximum(counts, S, method):
-    model = Dirichlet.fit(counts, smoothing=0.6, background_additive=0.5, scale=S, method=method, max_iter=20000,
-                          tolerance=1e-10)  # fmt: skip
+    model = Dirichlet.fit(
+        counts, smoothing=0.6, background_additive=0.5, scale=S, method=method, max_iter=20000, tolerance=1e-10
+    )
     assert model.converged
     theta = plain.smoothed(counts, 0.6, model.background)
     best = plain.maximise(lambda a: plain.log_dirichlet(theta, a).sum(), counts.shape[1], S)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sdretrieval.errors import InputError, ParameterError
+from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.tables import number, probability, text_table
 from sdretrieval.evaluate.inputs import (
     find_beside,
     read_documents,
@@ -18,7 +19,6 @@ from sdretrieval.evaluate.inputs import (
     split_names,
     stem,
 )
-from sdretrieval.evaluate.tables import number, probability, text_table
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,9 @@ def test_a_run_is_called_after_its_file(file, name):
 
 def test_names_may_be_chosen_and_clashes_are_told_apart(tmp_path):
     assert split_names(["SD=runs/x.trec", "runs/ql.trec"]) == [
-        ("SD", Path("runs/x.trec")), ("ql", Path("runs/ql.trec")),
-    ]  # fmt: skip
+        ("SD", Path("runs/x.trec")),
+        ("ql", Path("runs/ql.trec")),
+    ]
     assert [name for name, _ in split_names(["a/ql.trec", "b/ql.trec"])] == ["a/ql.trec", "b/ql.trec"]
     with pytest.raises(ParameterError, match="two runs are called 'X'"):
         split_names(["X=a.trec", "X=b.trec"])
@@ -114,6 +115,9 @@ def test_tables_line_up():
 
 def test_numbers_for_tables():
     assert [number(0.12345), number(float("nan")), number(0.5, 2, sign=True), number(0.125, -1)] == [
-        "0.1235", "-", "+0.50", "0.125",
-    ]  # fmt: skip
+        "0.1235",
+        "-",
+        "+0.50",
+        "0.125",
+    ]
     assert [probability(p) for p in (0.00001, 0.0123, 1.0, float("nan"))] == ["<.0001", ".0123", "1", "-"]

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from sdretrieval.errors import ParameterError
+from sdretrieval.collection.records import Qrels, Ranking, Run
+from sdretrieval.core.errors import ParameterError
 from sdretrieval.evaluate import Evaluator, evaluate, natural_order, parse_measures, recall_precision
-from sdretrieval.records import Qrels, Ranking, Run
 
 QRELS = Qrels({"1": {"a": 2, "b": 0, "c": 1}, "2": {"a": 1}, "9": {"x": 0}, "10": {"z": 1}})
 RUN = Run(
@@ -108,6 +108,12 @@ def test_an_unknown_measure_is_refused_with_a_way_out(name, expected):
         parse_measures([name])
     assert name in str(error.value)
     assert expected in str(error.value)
+
+
+@pytest.mark.parametrize(("measure", "rel"), [("AP", 0), ("AP(rel=0)", None)])
+def test_grade_zero_cannot_be_relevant(measure, rel):
+    with pytest.raises(ParameterError, match="1 or more"):
+        evaluate(RUN, QRELS, [measure], rel=rel)
 
 
 def test_no_measures_at_all():

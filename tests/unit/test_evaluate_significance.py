@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from sdretrieval.errors import ParameterError
+from sdretrieval.core.errors import ParameterError
 from sdretrieval.evaluate import TESTS, compare, compare_values, correct, evaluate
 from sdretrieval.evaluate.significance import differences, randomisation
 
@@ -131,8 +131,11 @@ def test_compare_corrects_over_runs_for_each_measure_and_test(evaluations):
     base, *others = evaluations
     table = compare(others, base)
     assert [(c.measure, c.run) for c in table] == [
-        ("AP", "shift 0.6"), ("AP", "shift 1.2"), ("P@5", "shift 0.6"), ("P@5", "shift 1.2"),
-    ]  # fmt: skip
+        ("AP", "shift 0.6"),
+        ("AP", "shift 1.2"),
+        ("P@5", "shift 0.6"),
+        ("P@5", "shift 1.2"),
+    ]
     for measure in ("AP", "P@5"):
         rows = [c for c in table if c.measure == measure]
         for test in TESTS:

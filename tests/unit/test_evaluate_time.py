@@ -6,16 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sdretrieval.errors import InputError, ParameterError
-from sdretrieval.evaluate import (
-    choose_period,
-    evaluate,
-    evaluate_by_query_time,
-    evaluate_by_relevant_time,
-    read_document_times,
-)
+from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.times import UNDATED
+from sdretrieval.evaluate import choose_period, evaluate, evaluate_by_time, read_document_times
 from sdretrieval.evaluate.time_slices import period_of
-from sdretrieval.times import UNDATED
 
 
 def ms(text: str) -> int:
@@ -42,16 +36,14 @@ def test_times_before_1970_and_no_time():
     assert period_of(None, "month") == period_of(UNDATED, "month") == "undated"
 
 
-def test_unknown_period():
+def test_unknown_periods_and_times():
     with pytest.raises(ParameterError, match="fortnight"):
         period_of(0, "fortnight")
+    with pytest.raises(ParameterError, match="query or relevant, got 'author'"):
+        evaluate_by_time(RUN, QRELS, {}, "year", time_of="author")
 
 
-QRELS = {
-    "1": {"old": 1, "new": 1, "junk": 0},
-    "2": {"new": 1},
-    "3": {"old": 2, "undated": 1},
-}
+QRELS = {"1": {"old": 1, "new": 1, "junk": 0}, "2": {"new": 1}, "3": {"old": 2, "undated": 1}}
 RUN = {
     "1": {"old": 4.0, "junk": 3.0, "other": 2.0, "new": 1.0},
     "2": {"junk": 2.0, "new": 1.0},
@@ -62,7 +54,7 @@ DOC_TIMES = {"old": ms("2010-06-01"), "new": ms("2011-02-01"), "junk": ms("2010-
 
 def test_by_query_time_deals_out_the_topics():
     times = {"1": ms("2011-01-05"), "2": ms("2011-02-05"), "3": ms("2011-01-25")}
-    slices = evaluate_by_query_time(RUN, QRELS, times, "month", ["AP"])
+    slices = evaluate_by_time(RUN, QRELS, times, "month", ["AP"])
     whole = evaluate(RUN, QRELS, ["AP"])
     assert [(s.period, s.evaluation.topics, s.relevant) for s in slices] == [
         ("2011-01", ("1", "3"), 4),
@@ -72,14 +64,14 @@ def test_by_query_time_deals_out_the_topics():
 
 
 def test_topics_without_a_time_stand_last():
-    slices = evaluate_by_query_time(RUN, QRELS, {"1": ms("2011-01-05")}, "year", ["AP"])
+    slices = evaluate_by_time(RUN, QRELS, {"1": ms("2011-01-05")}, "year", ["AP"])
     assert [s.period for s in slices] == ["2011", "undated"]
 
 
 def test_slices_by_query_time_add_up_to_the_whole():
     """Their means weighted by their topics are the mean over all."""
     times = {"1": ms("2011-01-05"), "2": ms("2011-02-05")}
-    slices = evaluate_by_query_time(RUN, QRELS, times, "month", ["AP"])
+    slices = evaluate_by_time(RUN, QRELS, times, "month", ["AP"])
     total = sum(s.evaluation.mean["AP"] * s.topics for s in slices)
     assert total / 3 == pytest.approx(evaluate(RUN, QRELS, ["AP"]).mean["AP"])
 
@@ -88,7 +80,7 @@ def test_by_relevant_time_by_hand():
     """2010: topic 1 keeps old at rank 1 (AP 1); topic 3 loses the undated one above, old moves to rank 1 (AP 1).
     2011: topic 1 loses old, new moves from rank 4 to 3 (AP 1/3); topic 2 has new at rank 2 (AP 1/2).
     Undated: topic 3 has it at rank 1."""
-    slices = evaluate_by_relevant_time(RUN, QRELS, DOC_TIMES, "year", ["AP"])
+    slices = evaluate_by_time(RUN, QRELS, DOC_TIMES, "year", ["AP"], time_of="relevant")
     assert {s.period: dict(s.evaluation.per_topic["AP"]) for s in slices} == {
         "2010": {"1": 1.0, "3": 1.0},
         "2011": {"1": pytest.approx(1 / 3), "2": 0.5},
@@ -99,19 +91,19 @@ def test_by_relevant_time_by_hand():
 
 def test_by_relevant_time_minds_the_threshold():
     """From grade 2 on only old of topic 3 is relevant; the undated document above it stays, now non-relevant."""
-    slices = evaluate_by_relevant_time(RUN, QRELS, DOC_TIMES, "year", ["AP"], rel=2)
+    slices = evaluate_by_time(RUN, QRELS, DOC_TIMES, "year", ["AP"], rel=2, time_of="relevant")
     assert [(s.period, s.evaluation.mean["AP"]) for s in slices] == [("2010", 0.5)]
 
 
 def test_one_period_for_all_is_the_plain_evaluation():
     times = dict.fromkeys(("old", "new", "undated"), ms("2011-01-01"))
-    (only,) = evaluate_by_relevant_time(RUN, QRELS, times, "year", ["AP", "nDCG@10"])
+    (only,) = evaluate_by_time(RUN, QRELS, times, "year", ["AP", "nDCG@10"], time_of="relevant")
     assert only.evaluation.mean == evaluate(RUN, QRELS, ["AP", "nDCG@10"]).mean
 
 
 def test_missing_topics_are_zero_in_their_period_when_complete():
     partial = {"2": RUN["2"]}
-    slices = evaluate_by_relevant_time(partial, QRELS, DOC_TIMES, "year", ["AP"], complete=True)
+    slices = evaluate_by_time(partial, QRELS, DOC_TIMES, "year", ["AP"], complete=True, time_of="relevant")
     assert {s.period: s.evaluation.mean["AP"] for s in slices} == {"2010": 0.0, "2011": 0.25, "undated": 0.0}
 
 

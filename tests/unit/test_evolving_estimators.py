@@ -10,10 +10,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils.estimator_checks import check_estimator
 
-from sdretrieval.classify.evolving import SSL, SSLE, SSLEOffline, SSLNaive
-from sdretrieval.classify.evolving.history import auc, quality, temporal_cost
-from sdretrieval.errors import InputError, ParameterError
-from sdretrieval.times import UNDATED, parse_time
+from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.times import UNDATED, parse_time
+from sdretrieval.learn.evolving import SSL, SSLE, SSLEOffline, SSLNaive
+from sdretrieval.learn.evolving.history import auc, quality, temporal_cost
 
 ALL = (SSL, SSLNaive, SSLE, SSLEOffline)
 ONLINE = (SSL, SSLNaive, SSLE)
@@ -48,6 +48,7 @@ def decisions(model, X, frames) -> np.ndarray:
     return model.decision_function(X, frames=frames)
 
 
+@pytest.mark.filterwarnings("ignore:a frame without labels")
 @pytest.mark.parametrize("estimator", ALL)
 def test_scikit_learns_own_checks(estimator) -> None:
     """All that apply. Labels may be missing, so y may hold NaN, which is one check; -1 is a label in others."""
@@ -280,8 +281,8 @@ def test_the_wrong_file_is_told(tmp_path) -> None:
 
 
 def test_a_state_with_parts_that_do_not_fit_is_told(tmp_path) -> None:
-    from sdretrieval.classify.evolving.state import KIND, to_arrays
-    from sdretrieval.saved import save_arrays
+    from sdretrieval.core.saved_arrays import save_arrays
+    from sdretrieval.learn.evolving.state import KIND, to_arrays
 
     X, y, *_ = stream()
     header, arrays = to_arrays(SSLE().fit(X, y))
@@ -315,7 +316,7 @@ def test_only_so_many_classifiers_are_kept() -> None:
     X, y, _, when = stream()
     model = SSLE(remember=2).fit(X, y, frames=when)
     full = SSLE().fit(X, y, frames=when)
-    assert len(model._functions) == 2 and len(model.frames_) == 4
+    assert len(model.functions_) == 2 and len(model.frames_) == 4
     np.testing.assert_array_equal(model.decision_function(X), full.decision_function(X))
 
 
@@ -459,7 +460,7 @@ def test_minus_one_as_a_label() -> None:
     [
         ({"gamma_A": 0.0}, "gamma_A must be positive"),
         ({"gamma_I": -1.0}, "gamma_I must be zero or positive"),
-        ({"kernel": "cubic"}, "no kernel 'cubic'"),
+        ({"kernel": "cubic"}, "kernel must be one of linear, rbf, precomputed; got .cubic."),
         ({"kernel": "rbf", "gamma": 0.0}, "gamma must be positive"),
         ({"neighbours": 0}, "neighbours must be 1 or more"),
         ({"representer": "all"}, "representer must be"),

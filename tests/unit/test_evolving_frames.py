@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sdretrieval.classify.evolving.frames import choose_labelled, frame_names, in_order
-from sdretrieval.errors import ParameterError
-from sdretrieval.times import UNDATED, parse_time
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.times import UNDATED, parse_time
+from sdretrieval.learn.evolving.frames import choose_labelled, frame_names, in_order
 
 TIMES = [parse_time(text) for text in ("2011-12-31T23:59:59Z", "2012-01-01", "2012-01-02T01:30Z", "1969-07-20")]
 

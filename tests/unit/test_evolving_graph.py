@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from sdretrieval.classify.evolving import graph
-from sdretrieval.classify.evolving.graph import laplacian, neighbour_graph, row_digests
-from sdretrieval.errors import ParameterError
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.learn.evolving import graph
+from sdretrieval.learn.evolving.graph import laplacian, neighbour_graph, row_digests
 
 
 def documents(n: int = 30, d: int = 12, seed: int = 0) -> np.ndarray:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from sdretrieval.classify.evolving import SSL, SSLE
-from sdretrieval.classify.evolving.frames import choose_labelled
-from sdretrieval.classify.evolving.history import auc
+from sdretrieval.learn.evolving import SSL, SSLE
+from sdretrieval.learn.evolving.frames import choose_labelled
+from sdretrieval.learn.evolving.history import auc
 
 
 @pytest.mark.shared

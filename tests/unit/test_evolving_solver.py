@@ -9,9 +9,9 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 from scipy.sparse import random as sparse_random
 
-from sdretrieval.classify.evolving.graph import laplacian, neighbour_graph
-from sdretrieval.classify.evolving.solver import DenseKernel, LinearKernel, RandomWalkKernel, joined, project, solve
-from sdretrieval.errors import ParameterError
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.learn.evolving.graph import laplacian, neighbour_graph
+from sdretrieval.learn.evolving.solver import DenseGram, LinearGram, RandomWalkGram, joined, project, solve
 
 SOLVERS = ("cg", "direct", "auto")
 
@@ -37,12 +37,18 @@ def test_cheap_form_equals_18(solver: str, gamma_A: float, gamma_I: float) -> No
     w_p = X0.T @ rng.normal(size=len(X0))
     K, f_p = X @ X.T, X @ w_p
     wanted = oracle.alpha_18(K, L, C, y, f_p, gamma_A, gamma_I)
-    kernel = LinearKernel(csr_matrix(X))
+    gram = LinearGram(csr_matrix(X))
     answer = solve(
-        kernel, csr_matrix(L * gamma_I / len(X) ** 2), C, y[:, None], f_p[:, None], gamma_A=gamma_A, solver=solver,
+        gram,
+        csr_matrix(L * gamma_I / len(X) ** 2),
+        C,
+        y[:, None],
+        f_p[:, None],
+        gamma_A=gamma_A,
+        solver=solver,
         tol=1e-12,
-    )  # fmt: skip
-    alpha = answer.beta + project(kernel, f_p[:, None], solver=solver)
+    )
+    alpha = answer.beta + project(gram, f_p[:, None], solver=solver)
     np.testing.assert_allclose(answer.values[:, 0], K @ wanted, rtol=0, atol=1e-9)
     np.testing.assert_allclose(X.T @ alpha[:, 0], X.T @ wanted, rtol=0, atol=1e-9)
 
@@ -55,8 +61,8 @@ def test_closed_form_equals_a_generic_convex_solver(seed: int) -> None:
     found = minimize(
         oracle.objective_12, w_p, args=(X, L, C, y, w_p, gamma_A, gamma_I), method="BFGS", options={"gtol": 1e-9}
     )
-    kernel = LinearKernel(csr_matrix(X))
-    answer = solve(kernel, csr_matrix(L * gamma_I / len(X) ** 2), C, y[:, None], (X @ w_p)[:, None], gamma_A=gamma_A)
+    gram = LinearGram(csr_matrix(X))
+    answer = solve(gram, csr_matrix(L * gamma_I / len(X) ** 2), C, y[:, None], (X @ w_p)[:, None], gamma_A=gamma_A)
     w = w_p + X.T @ answer.beta[:, 0]
     np.testing.assert_allclose(w, found.x, atol=2e-5)
     assert oracle.objective_12(w, X, L, C, y, w_p, gamma_A, gamma_I) <= found.fun + 1e-12
@@ -66,27 +72,29 @@ def test_offline_equals_a_generic_convex_solver() -> None:
     """(6) over three frames: the functions of one solve with the kernel min(s, t) K."""
     frames, gamma_A, gamma_I = [frame(seed, n=7, d=6, labels=3) for seed in range(3)], 0.2, 30.0
     found = minimize(
-        lambda flat: oracle.objective_6(flat.reshape(3, 6), frames, gamma_A, gamma_I), np.zeros(18), method="BFGS",
+        lambda flat: oracle.objective_6(flat.reshape(3, 6), frames, gamma_A, gamma_I),
+        np.zeros(18),
+        method="BFGS",
         options={"gtol": 1e-9},
-    )  # fmt: skip
+    )
     X = csr_matrix(np.concatenate([f[0] for f in frames]))
-    kernel = RandomWalkKernel(X, [7, 7, 7])
+    gram = RandomWalkGram(X, [7, 7, 7])
     smooth = joined([csr_matrix(f[1] * gamma_I / 49) for f in frames])
     C, y = np.concatenate([f[2] for f in frames]), np.concatenate([f[3] for f in frames])
-    answer = solve(kernel, smooth, C, y[:, None], gamma_A=gamma_A, tol=1e-12)
+    answer = solve(gram, smooth, C, y[:, None], gamma_A=gamma_A, tol=1e-12)
     ws = np.zeros((3, 6))
-    ws[:, kernel.columns] = kernel.weights(answer.beta)[:, :, 0]
+    ws[:, gram.columns] = gram.weights(answer.beta)[:, :, 0]
     np.testing.assert_allclose(ws, found.x.reshape(3, 6), atol=2e-5)
     assert oracle.objective_6(ws, frames, gamma_A, gamma_I) <= found.fun + 1e-12
 
 
 def test_random_walk_kernel_is_min_of_the_frames() -> None:
     X = sparse_random(9, 20, density=0.4, random_state=0, format="csr")
-    kernel = RandomWalkKernel(X, [2, 4, 3])
+    gram = RandomWalkGram(X, [2, 4, 3])
     t = np.repeat([1, 2, 3], [2, 4, 3])
     expected = np.minimum.outer(t, t) * (X @ X.T).toarray()
-    np.testing.assert_allclose(kernel.dense(), expected, atol=1e-15)
-    np.testing.assert_allclose(kernel.times(np.eye(9)), expected, atol=1e-14)
+    np.testing.assert_allclose(gram.dense(), expected, atol=1e-15)
+    np.testing.assert_allclose(gram.times(np.eye(9)), expected, atol=1e-14)
 
 
 def test_columns_with_labels_of_their_own_are_solved_side_by_side() -> None:
@@ -95,11 +103,11 @@ def test_columns_with_labels_of_their_own_are_solved_side_by_side() -> None:
     C = rng.random((20, 5)) < 0.3
     Y = np.where(rng.random((20, 5)) < 0.5, 1.0, -1.0) * C
     prior = X @ rng.normal(size=(30, 5))
-    smooth, kernel = csr_matrix(L * 0.05), LinearKernel(csr_matrix(X))
-    together = {s: solve(kernel, smooth, C, Y, prior, gamma_A=0.1, solver=s, tol=1e-12).values for s in SOLVERS}
+    smooth, gram = csr_matrix(L * 0.05), LinearGram(csr_matrix(X))
+    together = {s: solve(gram, smooth, C, Y, prior, gamma_A=0.1, solver=s, tol=1e-12).values for s in SOLVERS}
     for j in range(5):
         alone = solve(
-            DenseKernel(X @ X.T), smooth, C[:, j], Y[:, [j]], prior[:, [j]], gamma_A=0.1, solver="direct"
+            DenseGram(X @ X.T), smooth, C[:, j], Y[:, [j]], prior[:, [j]], gamma_A=0.1, solver="direct"
         ).values[:, 0]
         for values in together.values():
             np.testing.assert_allclose(values[:, j], alone, atol=1e-9)
@@ -113,7 +121,7 @@ def test_copies_and_empty_documents_make_18_singular_but_not_the_cheap_form() ->
     assert np.linalg.matrix_rank(X @ X.T) < 16
     L = laplacian(neighbour_graph(csr_matrix(X), neighbours=3))
     answers = [
-        solve(LinearKernel(csr_matrix(X)), L * 0.1, C, y[:, None], gamma_A=0.1, solver=s, tol=1e-12).values[:, 0]
+        solve(LinearGram(csr_matrix(X)), L * 0.1, C, y[:, None], gamma_A=0.1, solver=s, tol=1e-12).values[:, 0]
         for s in SOLVERS
     ]
     for values in answers:
@@ -125,10 +133,10 @@ def test_copies_and_empty_documents_make_18_singular_but_not_the_cheap_form() ->
 def test_the_reported_error_bounds_the_true_one() -> None:
     """‖f - f*‖_K <= ‖residual‖_K / γ_A, also when stopped early."""
     X, L, C, y = frame(6, n=40, d=60, labels=15)
-    kernel, smooth = LinearKernel(csr_matrix(X)), csr_matrix(L * 0.4)
-    exact = solve(kernel, smooth, C, y[:, None], gamma_A=0.05, solver="direct").beta[:, 0]
+    gram, smooth = LinearGram(csr_matrix(X)), csr_matrix(L * 0.4)
+    exact = solve(gram, smooth, C, y[:, None], gamma_A=0.05, solver="direct").beta[:, 0]
     for steps in (1, 3, 6, 10):
-        rough = solve(kernel, smooth, C, y[:, None], gamma_A=0.05, solver="cg", max_iter=steps)
+        rough = solve(gram, smooth, C, y[:, None], gamma_A=0.05, solver="cg", max_iter=steps)
         difference = rough.beta[:, 0] - exact
         assert 0 < np.sqrt(difference @ (X @ X.T) @ difference) <= rough.error * (1 + 1e-9)
 
@@ -138,20 +146,20 @@ def test_sparse_and_dense_products_agree() -> None:
     wide = sparse_random(400, 3000, density=0.004, random_state=1, format="csr")
     narrow = sparse_random(20, 100, density=0.4, random_state=1, format="csr")
     B = np.random.default_rng(0).normal(size=(400, 2))
-    kernel = LinearKernel(wide)
-    assert kernel._K is None
-    np.testing.assert_allclose(kernel.times(B), kernel.dense() @ B, atol=1e-12)
-    assert LinearKernel(narrow)._K is not None
+    gram = LinearGram(wide)
+    assert gram._K is None
+    np.testing.assert_allclose(gram.times(B), gram.dense() @ B, atol=1e-12)
+    assert LinearGram(narrow)._K is not None
 
 
 @pytest.mark.parametrize("gamma_A", [0.0, -1.0, np.nan, np.inf])
 def test_bad_gamma(gamma_A: float) -> None:
     X, L, C, y = frame(7)
     with pytest.raises(ParameterError, match="gamma_A must be positive"):
-        solve(LinearKernel(csr_matrix(X)), csr_matrix(L), C, y[:, None], gamma_A=gamma_A)
+        solve(LinearGram(csr_matrix(X)), csr_matrix(L), C, y[:, None], gamma_A=gamma_A)
 
 
 def test_unknown_solver() -> None:
     X, L, C, y = frame(8)
     with pytest.raises(ParameterError, match="'auto', 'cg' or 'direct', got 'lucky'"):
-        solve(LinearKernel(csr_matrix(X)), csr_matrix(L), C, y[:, None], gamma_A=1.0, solver="lucky")
+        solve(LinearGram(csr_matrix(X)), csr_matrix(L), C, y[:, None], gamma_A=1.0, solver="lucky")

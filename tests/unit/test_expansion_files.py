@@ -7,8 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from sdretrieval.errors import InputError, ParameterError
-from sdretrieval.ranking.base import Plan, make_ranker, rankers
+from sdretrieval.collection.records import Qrels, Ranking, Run, Topic
+from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.ranking.base import Plan
 from sdretrieval.ranking.engine import Engine
 from sdretrieval.ranking.expansion import (
     WEIGHTINGS,
@@ -21,14 +23,12 @@ from sdretrieval.ranking.expansion import (
     read_expansions,
     weighting_from_json,
     weighting_to_json,
-    write_expansions,
 )
 from sdretrieval.ranking.query import Query
+from sdretrieval.ranking.registry import make_ranker, rankers
+from sdretrieval.ranking.retrieval import rerank, search
 from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.weighting import BM25, Dirichlet, JelinekMercer, Weighting
-from sdretrieval.records import Qrels, Ranking, Run, Topic
-from sdretrieval.retrieval import rerank, search
-from sdretrieval.snapshot import Snapshot
 
 VARIANTS = [
     *((name, []) for name in rankers()),
@@ -121,9 +121,7 @@ def test_a_word_of_weight_zero_survives(tmp_path, snapshot):
 def test_a_line_says_what_a_person_wants_to_know(tmp_path, snapshot):
     saved(tmp_path / "q.jsonl", snapshot, "sd3", ["fb_docs=3"])
     first = json.loads((tmp_path / "q.jsonl").read_text().splitlines()[0])
-    assert list(first) == [
-        "qid", "query", "model", "weighting", "background", "with_constant", "terms", "feedback",
-    ]  # fmt: skip
+    assert list(first) == ["qid", "query", "model", "weighting", "background", "with_constant", "terms", "feedback"]
     assert (first["qid"], first["query"], first["model"]) == ("1", "w03 w17 w17", "sd3")
     assert first["weighting"] == {"type": "bm25", "k1": 0.9, "b": 0.4, "lucene_lengths": False}
     weights = list(first["terms"].values())
@@ -131,14 +129,6 @@ def test_a_line_says_what_a_person_wants_to_know(tmp_path, snapshot):
     assert len(first["feedback"]) == 3
     assert sum(item["weight"] for item in first["feedback"]) == pytest.approx(1)
     assert "é 3" in (tmp_path / "q.jsonl").read_text()  # readable, not escaped
-
-
-def test_write_expansions_is_the_same_file(tmp_path, snapshot):
-    saved(tmp_path / "a.jsonl", snapshot, "rm3")
-    results = []
-    search(snapshot, TOPICS, "rm3", on_result=results.append)
-    write_expansions(tmp_path / "b.jsonl", results, snapshot, "rm3")
-    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
 
 
 def test_reading_and_writing_again_changes_nothing(tmp_path, snapshot):
@@ -164,8 +154,9 @@ def test_weights_that_are_not_numbers_are_not_written(tmp_path, snapshot):
     query = Query.from_words(snapshot, ["w03"], qid="7")
     (result,) = Engine(snapshot).rank(make_ranker("bm25"), [query])
     result.plan = Plan(TermModel(query.terms, np.array([np.nan])), BM25())
-    with pytest.raises(ParameterError, match="topic '7': a weight is not a finite number"):
-        write_expansions(tmp_path / "q.jsonl", [result], snapshot)
+    with pytest.raises(ParameterError, match="topic '7': a weight is not a finite number"):  # noqa: SIM117
+        with ExpansionWriter(tmp_path / "q.jsonl", snapshot) as save:
+            save(result)
     assert not (tmp_path / "q.jsonl").exists()
 
 
@@ -239,18 +230,15 @@ REFUSED = [
     (line(weighting={"type": "bm26"}), "unknown weighting 'bm26'"),
     (line(weighting={"type": ["jm"]}), "unknown weighting ['jm']"),
     (line(weighting={"type": "jm", "mu": 3}), "weighting jm has no key 'mu'"),
-    (line(weighting={"type": "jm", "lam": 1}), "lam of weighting jm must be in (0, 1); got 1"),
-    (line(weighting={"type": "dirichlet", "mu": 0}), "mu of weighting dirichlet must be in > 0; got 0"),
+    (line(weighting={"type": "jm", "lam": 1}), "lam of weighting jm (λ) must be in (0, 1); got 1"),
+    (line(weighting={"type": "dirichlet", "mu": 0}), "mu of weighting dirichlet (μ) must be positive; got 0"),
     (line(weighting={"type": "bm25", "b": 1.5}), "b of weighting bm25 must be in [0, 1]; got 1.5"),
     (line(weighting={"type": "bm25", "k1": "x"}), "k1 of weighting bm25 must be a number; got 'x'"),
     (line(weighting={"type": "bm25", "lucene_lengths": 1}), "lucene_lengths of weighting bm25 must be true"),
     (line(feedback={}), "feedback must be a list, not an object"),
     (line(feedback=["d1"]), 'each feedback document must be {"docid": …, "weight": …}'),
     (line(feedback=[{"docid": 1}]), "the docid of a feedback document must be text"),
-    (
-        line(feedback=[{"docid": "d1", "weight": "x"}]),
-        "the weight of feedback document 'd1' must be a number",
-    ),
+    (line(feedback=[{"docid": "d1", "weight": "x"}]), "the weight of feedback document 'd1' must be a number"),
     (line(terms={"w03": 1, "zzz": 1, "yyy": 2}), "topic '1': word 'zzz' is not in index 'small' (nor are 1"),
     (line(qid="0"), "topic '0' is on line 1 already"),
 ]
@@ -296,8 +284,13 @@ def test_diff_by_hand():
     assert [(c.word, c.share_a, c.share_b, c.change) for c in d.changed] == [("heat", 0.75, 0.5, -0.25)]
     assert (d.common, d.unchanged, d.strongest_in_common(1), d.strongest_in_common(5)) == (1, 0, 0, 1)
     assert d.to_json()["changed"][0] == {
-        "word": "heat", "a": 3.0, "b": 4.0, "share_a": 0.75, "share_b": 0.5, "change": -0.25,
-    }  # fmt: skip
+        "word": "heat",
+        "a": 3.0,
+        "b": 4.0,
+        "share_a": 0.75,
+        "share_b": 0.5,
+        "change": -0.25,
+    }
 
 
 def test_diff_of_a_scaled_query_is_all_alike():

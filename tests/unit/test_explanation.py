@@ -8,12 +8,15 @@ import math
 import numpy as np
 import pytest
 
-from sdretrieval.errors import InputError, ParameterError
-from sdretrieval.ranking.base import make_ranker, rankers
-from sdretrieval.ranking.explain import bar, column, explain, significant, title_of
-from sdretrieval.records import Qrels, Ranking, Run, Topic
-from sdretrieval.retrieval import Replay, rerank, search
-from sdretrieval.snapshot import Snapshot
+from sdretrieval.cli.bar_tables import bar, column, significant
+from sdretrieval.cli.explain_text import explanation_text
+from sdretrieval.collection.records import Qrels, Ranking, Run, Topic
+from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.index.lucene.contents import title_of
+from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.ranking.explain import explain
+from sdretrieval.ranking.registry import make_ranker, rankers
+from sdretrieval.ranking.retrieval import Replay, rerank, search
 
 VARIANTS = [
     *((name, []) for name in rankers()),
@@ -110,7 +113,7 @@ def test_a_query_word_that_the_document_lacks_is_listed_with_nothing(cats):
 def test_a_document_without_any_word_has_no_rank(snapshot):
     document = explain(snapshot, TOPIC, "sd3", "d49").document
     assert (document.rank, document.score, document.words[0].count) == (None, 0.0, 0)
-    text = explain(snapshot, TOPIC, "sd3", "d49").to_text()
+    text = explanation_text(explain(snapshot, TOPIC, "sd3", "d49"))
     assert "not ranked, for it has none of the model's words" in text
 
 
@@ -118,12 +121,12 @@ def test_a_document_outside_the_run_has_no_rank(snapshot):
     given = Ranking(["d1", "d2", "d3"], [3.0, 2.0, 1.0])
     e = explain(snapshot, TOPIC, "ql", "d7", run=given)
     assert e.document.rank is None
-    assert "not among the documents of the run" in e.to_text()
+    assert "not among the documents of the run" in explanation_text(e)
 
 
 def test_beyond_the_hits_is_said(snapshot):
     last = search(snapshot, [TOPIC], "bm25")["1"].docids[-1]
-    text = explain(snapshot, TOPIC, "bm25", last, hits=3).to_text()
+    text = explanation_text(explain(snapshot, TOPIC, "bm25", last, hits=3))
     assert "(beyond the first 3)" in text
 
 
@@ -175,7 +178,7 @@ def test_a_replayed_plan_is_explained_as_it_stands(snapshot):
     e = explain(snapshot, TOPIC, Replay(plans=plans, base=make_ranker("sd3")))
     assert [w.word for w in e.words] == ["w05"]
     assert (e.model, e.feedback, dict(e.settings)) == ("sd3", (), {})
-    assert "replayed from a saved expansion" in e.to_text()
+    assert "replayed from a saved expansion" in explanation_text(e)
 
 
 def test_threads_change_nothing(snapshot):
@@ -193,7 +196,7 @@ def test_differences_sum_to_the_difference_of_scores(snapshot):
     words = sum(c.difference for c in e.differences())
     parts = sum(a.parts.values()) - sum(b.parts.values())
     assert words + parts == pytest.approx(a.score - b.score, abs=1e-9)
-    assert "A = d1 against B = d2" in e.to_text()
+    assert "A = d1 against B = d2" in explanation_text(e)
 
 
 # -- refusals ----------------------------------------------------------------------------------------------
@@ -213,7 +216,7 @@ def test_an_empty_query_is_refused_by_every_model(snapshot, model):
 def test_some_unknown_words_are_only_mentioned(snapshot):
     e = explain(snapshot, TOPIC, "sd3")
     assert e.unknown_words == ("nowhere",)
-    assert "not in the index" in e.to_text()
+    assert "not in the index" in explanation_text(e)
 
 
 @pytest.mark.parametrize("asked", [{"docid": "xx"}, {"docid": "d1", "compare": "xx"}])
@@ -250,7 +253,8 @@ def test_json_sums_up_too(snapshot, model, settings):
 @pytest.mark.parametrize(("model", "settings"), VARIANTS, ids=str)
 def test_tables_are_tidy(snapshot, model, settings, width):
     """Numbers end in the same column, and no bar goes beyond the terminal."""
-    text = explain(snapshot, TOPIC, make_ranker(model, settings), "d3", compare="d4").to_text(width, top=5)
+    e = explain(snapshot, TOPIC, make_ranker(model, settings), "d3", compare="d4")
+    text = explanation_text(e, width, top=5)
     assert "nan" not in text
     for line in text.splitlines():
         assert line == line.rstrip()
@@ -268,7 +272,7 @@ def test_tables_are_tidy(snapshot, model, settings, width):
 
 def test_what_is_left_out_is_counted(snapshot):
     e = explain(snapshot, TOPIC, "rm", "d3")
-    text = e.to_text(top=3)
+    text = explanation_text(e, top=3)
     assert f"… {len(e.words) - 3} more words" in text
     present = sum(1 for w in e.document.words if w.count)
     assert f"… {present - 3} more words" in text
@@ -277,8 +281,8 @@ def test_what_is_left_out_is_counted(snapshot):
 def test_changed_settings_are_shown(snapshot):
     e = explain(snapshot, TOPIC, make_ranker("sd", ["fb_docs=7"]))
     assert e.changed_settings == ("fb_docs",)
-    assert "sd  fb_docs=7  (else its defaults)" in e.to_text()
-    assert "sd3  with its defaults" in explain(snapshot, TOPIC, "sd3").to_text()
+    assert "sd  fb_docs=7  (else its defaults)" in explanation_text(e)
+    assert "sd3  with its defaults" in explanation_text(explain(snapshot, TOPIC, "sd3"))
 
 
 def test_bars():
@@ -290,7 +294,7 @@ def test_bars():
 
 def test_columns_have_one_number_of_decimals():
     assert column("x", [12.5, -0.001]) == ("x", ["12.500", "-0.001"])
-    assert column("x", [2e-7, -1e-8], sign=True) == ("x (×1e-9)", ["+200.00", "-10.00"])
+    assert column("x", [2e-7, -1e-8]) == ("x (×1e-9)", ["200.00", "-10.00"])
     assert column("x", [0.0, 0.0]) == ("x", ["0", "0"])
     assert column("x", []) == ("x", [])
     assert column("x", [5e-324])[1] == ["4.9407"]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sdretrieval.errors import InputError, SdretrievalError
-from sdretrieval.files import atomic_writer, check_writable, is_special, numbered_lines, open_text
+from sdretrieval.core.errors import InputError, SdretrievalError
+from sdretrieval.core.files import atomic_writer, check_writable, is_special, numbered_lines, open_text
 
 # -- writing -----------------------------------------------------------------------------------------------------
 
@@ -208,11 +208,14 @@ def test_the_line_that_is_not_utf_8(tmp_path):
     assert "iconv" in caught.value.remedy
 
 
-@pytest.mark.parametrize("damage", [
-    lambda packed: packed[:-10],  # cut short
-    lambda packed: packed[:-4] + b"\0\0\0\0",  # the length at the end is wrong
-    lambda packed: packed[:20] + b"\xff" * 20 + packed[40:],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda packed: packed[:-10],  # cut short
+        lambda packed: packed[:-4] + b"\0\0\0\0",  # the length at the end is wrong
+        lambda packed: packed[:20] + b"\xff" * 20 + packed[40:],
+    ],
+)
 def test_a_damaged_archive(tmp_path, damage):
     text = "".join(f"{i} {i * i} {i**3}\n" for i in range(2000)).encode()
     (tmp_path / "x.gz").write_bytes(damage(gzip.compress(text)))

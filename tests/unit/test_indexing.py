@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 from shown import as_shown
 
-from sdretrieval.corpus import Document, Problems, Reader
-from sdretrieval.errors import IndexProblem, InputError, JavaError, ParameterError
-from sdretrieval.lucene import indexing
-from sdretrieval.lucene.analysis import LANGUAGES, NOTES, STEMMERS, AnalyzerSpec, analyze, analyzer_of
-from sdretrieval.lucene.indexing import build_index, time_term
+from sdretrieval.collection.analyzer import LANGUAGES, STEMMERS, AnalyzerSpec
+from sdretrieval.collection.corpus import Document, Problems, Reader
+from sdretrieval.core.errors import IndexProblem, InputError, JavaError, ParameterError
+from sdretrieval.index.index_notes import NOTES, analyzer_of
+from sdretrieval.index.lucene import indexing
+from sdretrieval.index.lucene.analysis import analyze
+from sdretrieval.index.lucene.indexing import build_index, time_term
 
 JANUARY = 1704067200000  # date -d 2024-01-01T00:00:00Z +%s, in ms
 DOCUMENTS = [
@@ -32,7 +34,7 @@ def tree(folder: Path) -> list[str]:
 
 
 def terms_of(index: Path, field: str = "contents") -> list[str]:
-    from sdretrieval.lucene.jvm import java_class
+    from sdretrieval.core.jvm import java_class
 
     reader = java_class("io.anserini.index.IndexReaderUtils").getReader(str(index))
     try:
@@ -46,7 +48,7 @@ def terms_of(index: Path, field: str = "contents") -> list[str]:
 
 
 def raw_of(index: Path, docid: str) -> dict | None:
-    from sdretrieval.lucene.jvm import java_class
+    from sdretrieval.core.jvm import java_class
 
     utilities = java_class("io.anserini.index.IndexReaderUtils")
     reader = utilities.getReader(str(index))
@@ -88,11 +90,14 @@ def test_files_with_the_same_name_are_duplicates_and_the_way_out_is_named(tmp_pa
     assert "--docid path" in str(caught.value)
 
 
-@pytest.mark.parametrize(("document", "told"), [
-    (Document("a b", "x"), "(made in Python): the id 'a b' has a blank in it"),
-    (Document("", "x"), "the id is empty"),
-    (Document("a", "x", fields={"id": 1, "sdr_time": 2}), "fields may not be named id, sdr_time"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("document", "told"),
+    [
+        (Document("a b", "x"), "(made in Python): the id 'a b' has a blank in it"),
+        (Document("", "x"), "the id is empty"),
+        (Document("a", "x", fields={"id": 1, "sdr_time": 2}), "fields may not be named id, sdr_time"),
+    ],
+)
 def test_documents_made_in_python_are_checked_too(tmp_path, document, told):
     with pytest.raises(InputError) as caught:
         build_index([document], tmp_path / "index")
@@ -100,10 +105,13 @@ def test_documents_made_in_python_are_checked_too(tmp_path, document, told):
     assert tree(tmp_path) == []
 
 
-@pytest.mark.parametrize(("documents", "told"), [
-    ([], "no document to index (0 empty, 0 skipped as bad)"),
-    ([Document("1", " \n"), Document("2", "")], "no document to index (2 empty"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("documents", "told"),
+    [
+        ([], "no document to index (0 empty, 0 skipped as bad)"),
+        ([Document("1", " \n"), Document("2", "")], "no document to index (2 empty"),
+    ],
+)
 def test_an_empty_corpus_is_an_error(tmp_path, documents, told):
     with pytest.raises(InputError) as caught:
         build_index(documents, tmp_path / "index")
@@ -240,9 +248,7 @@ def test_times_are_terms(built):
 @pytest.mark.java
 def test_other_fields_come_back(built):
     raw = raw_of(built[0], "d1")
-    assert raw == {
-        "id": "d1", "contents": DOCUMENTS[0].contents, **DOCUMENTS[0].fields, "sdr_time": time_term(JANUARY),
-    }  # fmt: skip
+    assert raw == {"id": "d1", "contents": DOCUMENTS[0].contents, **DOCUMENTS[0].fields, "sdr_time": time_term(JANUARY)}
     assert raw_of(built[0], "d2") == {"id": "d2", "contents": "the fox 😀"}
     assert raw_of(built[0], "d4") is None
 
@@ -334,8 +340,13 @@ def test_values_json_has_no_word_for(tmp_path):
     fields = {"when": datetime.date(2024, 1, 1), "n": np.int64(7), "v": np.arange(2), "s": {"b", "a"}}
     build_index([Document("1", "x", fields=fields)], tmp_path / "index")
     assert raw_of(tmp_path / "index", "1") == {
-        "id": "1", "contents": "x", "when": "2024-01-01", "n": 7, "v": [0, 1], "s": ["a", "b"],
-    }  # fmt: skip
+        "id": "1",
+        "contents": "x",
+        "when": "2024-01-01",
+        "n": 7,
+        "v": [0, 1],
+        "s": ["a", "b"],
+    }
 
 
 @pytest.mark.java
@@ -389,6 +400,14 @@ def test_interrupt_while_lucene_works(tmp_path, monkeypatch):
     assert build_index(DOCUMENTS, tmp_path / "index").documents == 3
 
 
+def anserinis_own(collection: str, corpus: Path, index: Path) -> None:
+    """An index of two documents by Anserini's own reader of a format."""
+    arguments = (
+        f"-collection {collection} -generator DefaultLuceneDocumentGenerator -threads 1 -optimize -quiet".split()
+    )
+    indexing._run_anserini([*arguments, "-input", str(corpus), "-index", str(index)], 2)
+
+
 @pytest.mark.java
 def test_trec_documents_have_the_terms_anserini_gives_them(tmp_path):
     """Oracle: Anserini's own TrecCollection on the same file."""
@@ -403,10 +422,7 @@ def test_trec_documents_have_the_terms_anserini_gives_them(tmp_path):
         "<TEXT>\n<P>\nSecond caf&eacute;\n</P>\n</TEXT>\n<GRAPHIC>\nPhoto\n</GRAPHIC>\n</DOC>\n"
     )
     ours = build_index(Reader().read([corpus]), tmp_path / "ours")
-    indexing._run_anserini(
-        ["-collection", "TrecCollection", "-generator", "DefaultLuceneDocumentGenerator", "-threads", "1",
-         "-input", str(corpus), "-index", str(tmp_path / "theirs"), "-optimize", "-quiet"], 2,
-    )  # fmt: skip
+    anserinis_own("TrecCollection", corpus, tmp_path / "theirs")
     assert terms_of(tmp_path / "ours") == terms_of(tmp_path / "theirs")
     assert (ours.tokens, ours.terms) == indexing._statistics(tmp_path / "theirs", 2)
 
@@ -419,10 +435,7 @@ def test_html_documents_have_the_terms_anserini_gives_them(tmp_path):
     (corpus / "one.html").write_text("<title>T</title><p>One<b>word</b><p>caf&eacute; 😀<script>no</script>")
     (corpus / "two.html").write_text("plain, with\nline breaks < and > signs")
     ours = build_index(Reader().read([corpus]), tmp_path / "ours")
-    indexing._run_anserini(
-        ["-collection", "HtmlCollection", "-generator", "DefaultLuceneDocumentGenerator", "-threads", "1",
-         "-input", str(corpus), "-index", str(tmp_path / "theirs"), "-optimize", "-quiet"], 2,
-    )  # fmt: skip
+    anserinis_own("HtmlCollection", corpus, tmp_path / "theirs")
     assert terms_of(tmp_path / "ours") == terms_of(tmp_path / "theirs")
     assert terms_of(tmp_path / "ours", "id") == terms_of(tmp_path / "theirs", "id") == ["one", "two"]
     assert (ours.tokens, ours.terms) == indexing._statistics(tmp_path / "theirs", 2)

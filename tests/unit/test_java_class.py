@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sdretrieval.lucene.java import build
+from sdretrieval.index.lucene.java import build
 
 SHIPPED = build.FOLDER
 
@@ -18,8 +18,10 @@ def test_every_shipped_class_is_of_the_stated_release():
     """Bytes 6 and 7 of a class file: 61 is Java 17."""
     classes = sorted(SHIPPED.glob("*.class"))
     assert [path.name for path in classes] == [
-        "SnapshotExporter$Block.class", "SnapshotExporter$Output.class", "SnapshotExporter.class",
-    ]  # fmt: skip
+        "SnapshotExporter$Block.class",
+        "SnapshotExporter$Output.class",
+        "SnapshotExporter.class",
+    ]
     for path in classes:
         assert path.read_bytes()[:4] == b"\xca\xfe\xba\xbe"
         assert int.from_bytes(path.read_bytes()[6:8], "big") == int(build.RELEASE) + 44

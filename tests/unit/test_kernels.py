@@ -1,4 +1,4 @@
-"""Kernels: densities with known moments, and their limits."""
+"""Kernels by hand, and in their limits; test_kernel_registry.py has what holds of all of them."""
 
 from __future__ import annotations
 
@@ -6,33 +6,9 @@ from math import pi, sqrt
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
 
-from sdretrieval.errors import ParameterError
-from sdretrieval.temporal.kernels import NAMES, Kernel, as_kernel, check_bandwidth
-
-BOTH = [False, True]
-
-
-def integral(kernel: Kernel, k: int, l: int) -> float:
-    """∫ r^k K(r)^l dr by quadrature, piece by piece around the kinks at -1, 0 and 1."""
-    pieces = ((-60.0, -1.0), (-1.0, 0.0), (0.0, 1.0), (1.0, 60.0))
-    return sum(quad(lambda r: r**k * float(kernel(r)) ** l, a, b, limit=200)[0] for a, b in pieces)
-
-
-@pytest.mark.parametrize("online", BOTH)
-@pytest.mark.parametrize("name", NAMES)
-def test_integrates_to_one(name: str, online: bool) -> None:
-    assert integral(Kernel(name, online), 0, 1) == pytest.approx(1, abs=1e-8)
-
-
-@pytest.mark.parametrize("online", BOTH)
-@pytest.mark.parametrize("name", NAMES)
-def test_moments_equal_quadrature(name: str, online: bool) -> None:
-    kernel = Kernel(name, online)
-    for k in range(3):
-        for l in (1, 2):
-            assert kernel.moment(k, l) == pytest.approx(integral(kernel, k, l), abs=1e-7), (k, l)
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.estimate.time.kernels import Kernel, check_bandwidth, kernel_names
 
 
 @pytest.mark.parametrize(
@@ -51,13 +27,6 @@ def test_values_by_hand(name: str, by_hand: float) -> None:
     assert Kernel(name)([0.5, -0.5]) == pytest.approx([by_hand, by_hand])
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_online_is_the_strict_past_doubled(name: str) -> None:
-    r = np.array([-0.7, -1e-9, 0.0, 1e-9, 0.7])
-    assert Kernel(name, online=True)(r)[:3].tolist() == [0, 0, 0]
-    assert Kernel(name, online=True)(r)[3:] == pytest.approx(2 * Kernel(name)(r)[3:])
-
-
 @pytest.mark.parametrize("name", ["uniform", "triangular", "epanechnikov", "tricube"])
 def test_bounded_support_is_open(name: str) -> None:
     assert Kernel(name)([-1.0, 1.0, 1.5]).tolist() == [0, 0, 0]
@@ -69,7 +38,7 @@ def test_scaled_is_a_density_in_r() -> None:
     assert Kernel("triangular").scaled([0, 2.5, 5], 5.0) == pytest.approx([0.2, 0.1, 0])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", kernel_names())
 def test_limits_of_the_weights(name: str) -> None:
     r = np.array([-3.0, 0.0, 3.0])
     flat = Kernel(name).weights(r, np.inf)
@@ -91,11 +60,6 @@ def test_canonical_bandwidths() -> None:
     assert Kernel("gaussian").canonical == pytest.approx((1 / (4 * pi)) ** 0.1)
     assert Kernel("epanechnikov").canonical == pytest.approx(15**0.2)
     assert Kernel("uniform").canonical == pytest.approx(4.5**0.2)
-
-
-def test_unknown_kernel_names_the_known_ones() -> None:
-    with pytest.raises(ParameterError, match=r"no kernel 'cosine'(.|\n)*tricube"):
-        as_kernel("cosine")
 
 
 @pytest.mark.parametrize("value", [-1.0, float("nan")])

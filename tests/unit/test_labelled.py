@@ -9,23 +9,28 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from sdretrieval.corpus import Document, Reader
-from sdretrieval.errors import IndexProblem, InputError, ParameterError
-from sdretrieval.labelled import LabelledCorpus, corpus_from_documents, read_labelled
-from sdretrieval.lucene.analysis import AnalyzerSpec
-from sdretrieval.lucene.indexing import build_index
-from sdretrieval.snapshot import UNDATED, Snapshot, open_snapshot
-from sdretrieval.times import parse_time
+from sdretrieval.collection.analyzer import AnalyzerSpec
+from sdretrieval.collection.corpus import Document, Reader
+from sdretrieval.core.errors import IndexProblem, InputError, ParameterError
+from sdretrieval.core.times import UNDATED, parse_time
+from sdretrieval.index.lucene.indexing import build_index
+from sdretrieval.index.snapshot import Snapshot, open_snapshot
+from sdretrieval.learn.labelled import LabelledCorpus, corpus_from_documents, read_labelled
 
 DOCUMENTS = [
-    {"id": "a", "contents": "wheat and corn prices rise", "labels": ["grain", "trade"], "date": "1987-03-01",
-     "split": "train"},
+    {
+        "id": "a",
+        "contents": "wheat and corn prices rise",
+        "labels": ["grain", "trade"],
+        "date": "1987-03-01",
+        "split": "train",
+    },
     {"id": "b", "contents": "corn harvest, corn exports", "labels": "grain", "split": "test"},
     {"id": "c", "contents": "the bank raised interest rates", "labels": ["interest"], "date": "1987-03-05"},
     {"id": "d", "contents": "nothing to say about it", "labels": []},
     {"id": "e", "contents": "oil exports", "labels": [7], "split": "train"},
     {"id": "f", "contents": "   ", "labels": ["grain"]},
-]  # fmt: skip
+]
 
 
 def write(path: Path, records) -> Path:
@@ -104,7 +109,7 @@ def test_deleted_documents_are_left_out(folder, file):
 
 
 def _delete(index: Path, docid: str) -> None:
-    from sdretrieval.lucene.jvm import java_class
+    from sdretrieval.core.jvm import java_class
 
     directory = java_class("org.apache.lucene.store.FSDirectory").open(
         java_class("java.nio.file.Paths").get(str(index))

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, random_array
 
-from sdretrieval.errors import ParameterError
-from sdretrieval.temporal.kernels import NAMES, Kernel
-from sdretrieval.temporal.local_likelihood import (
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.timeline import DAY
+from sdretrieval.core.times import UNDATED
+from sdretrieval.estimate.time.kernels import Kernel, kernel_names
+from sdretrieval.estimate.time.local_likelihood import (
     GroupedLocalLikelihood,
     LocalLikelihood,
     conditional,
     ngram_counts,
 )
-from sdretrieval.temporal.timeline import DAY
-from sdretrieval.times import UNDATED
 
 
 def plain(counts: np.ndarray, times: np.ndarray, t: float, h: float, kernel: Kernel) -> np.ndarray:
@@ -40,7 +40,7 @@ def sample() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("online", [False, True])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", kernel_names())
 def test_equals_the_plain_double_loop(sample, name: str, online: bool) -> None:
     counts, times = sample
     kernel = Kernel(name, online)

@@ -12,10 +12,10 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import check_estimator
 
-from sdretrieval.classify.local_logistic import KIND, LocalLogisticRegression
-from sdretrieval.errors import InputError, ParameterError
-from sdretrieval.temporal.kernels import Kernel
-from sdretrieval.times import UNDATED
+from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.times import UNDATED
+from sdretrieval.estimate.time.kernels import Kernel
+from sdretrieval.learn.classify.local_logistic import KIND, LocalLogisticRegression
 
 
 def drifting(n: int = 400, classes: int = 2, seed: int = 0, turn: float = np.pi) -> tuple:
@@ -34,15 +34,17 @@ def test_scikit_learns_own_checks(kind: dict) -> None:
     check_estimator(LocalLogisticRegression(**kind), on_skip=None)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_l1_passes_them_too_where_its_solver_does() -> None:
     stochastic = "saga, scikit-learn's solver of L1 with several classes, stops before weights equal repetitions"
     check_estimator(
-        LocalLogisticRegression(penalty="l1"), on_skip=None,
+        LocalLogisticRegression(penalty="l1"),
+        on_skip=None,
         expected_failed_checks={
             "check_sample_weight_equivalence_on_dense_data": stochastic,
             "check_sample_weight_equivalence_on_sparse_data": stochastic,
         },
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("online", [False, True])
@@ -195,7 +197,7 @@ def test_saved_and_loaded(tmp_path) -> None:
 
 
 def test_a_damaged_file_is_told(tmp_path) -> None:
-    from sdretrieval.saved import save_arrays
+    from sdretrieval.core.saved_arrays import save_arrays
 
     X, y, times = drifting(50)
     header, arrays = LocalLogisticRegression(bandwidth=9.0).fit(X, y, times).to_arrays()
@@ -214,8 +216,8 @@ def test_a_damaged_file_is_told(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"bandwidth": -1.0}, "bandwidth must be zero or positive, got -1"),
-        ({"bandwidth": "narrow"}, "bandwidth must be a number or 'auto', got 'narrow'"),
+        ({"bandwidth": -1.0}, "bandwidth must be zero or positive; got -1"),
+        ({"bandwidth": "narrow"}, "bandwidth must be a number or auto; got 'narrow'"),
         ({"kernel": "nut"}, "no kernel 'nut'"),
         ({"penalty": "l3"}, "penalty must be"),
         ({"C": 0.0}, "C must be positive"),

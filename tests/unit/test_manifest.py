@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from sdretrieval import __version__
-from sdretrieval.manifest import file_digest, manifest, manifest_path, write_manifest
-from sdretrieval.ranking.base import make_ranker
-from sdretrieval.snapshot import Snapshot
+from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.ranking.manifest import file_digest, manifest, manifest_path, write_manifest
+from sdretrieval.ranking.registry import make_ranker
 
 
 @pytest.fixture
@@ -40,9 +40,13 @@ def test_it_says_what_it_takes_to_make_the_run_again(snapshot, tmp_path):
     ranker = make_ranker("sd", ["fb_docs=7"])
     began = datetime.now(UTC).replace(microsecond=0)
     told = manifest(
-        verb="search", ranker=ranker, snapshot=snapshot, inputs={"topics": str(tmp_path / "topics.tsv"), "run": None},
-        options={"hits": 10}, command=["sdretrieval", "search"],
-    )  # fmt: skip
+        verb="search",
+        ranker=ranker,
+        snapshot=snapshot,
+        inputs={"topics": str(tmp_path / "topics.tsv"), "run": None},
+        options={"hits": 10},
+        command=["sdretrieval", "search"],
+    )
     assert told["sdretrieval"] == __version__
     assert (told["verb"], told["model"]) == ("search", "sd")
     assert told["parameters"] == ranker.settings()

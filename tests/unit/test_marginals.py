@@ -12,17 +12,16 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import gamma
 
-from sdretrieval.distributions.count_loops import beta_binomial_masses, binomial_masses, lattice_masses
-from sdretrieval.distributions.marginals import (
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.estimate.distributions.marginal_loops import beta_binomial_masses, binomial_masses, lattice_masses
+from sdretrieval.estimate.distributions.marginals import (
     approximate_beta_log_density,
     beta_binomial_log_mass,
     beta_log_density,
     binomial_log_mass,
     lattice_log_mass,
-    over_lengths,
     smoothed_proportion,
 )
-from sdretrieval.errors import ParameterError
 
 parameters = st.tuples(st.floats(0.01, 20), st.floats(0.01, 20), st.integers(0, 40))
 
@@ -84,14 +83,20 @@ def test_lattice_is_the_density_normalised_over_counts():
         np.testing.assert_allclose(np.exp(lattice_log_mass(np.arange(n + 1), n, a, s, g, lam)), values / values.sum())
 
 
+def over_lengths(log_mass: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """Averaged over document lengths, the last axis: (3.45), (3.46) and (3.50)."""
+    return np.exp(log_mass) @ probabilities
+
+
 def test_over_lengths():
-    lengths, p = np.array([1, 3]), np.array([0.25, 0.75])
-    f = np.arange(4)[:, None]
-    logs = binomial_log_mass(f, lengths, 0.3)
-    plain = 0.25 * stats.binom.pmf(f[:, 0], 1, 0.3) + 0.75 * stats.binom.pmf(f[:, 0], 3, 0.3)
-    np.testing.assert_allclose(over_lengths(logs, lengths, p), plain)
-    weighted = 0.1 * stats.binom.pmf(f[:, 0], 1, 0.3) + 0.9 * stats.binom.pmf(f[:, 0], 3, 0.3)  # .25 : 2.25
-    np.testing.assert_allclose(over_lengths(logs, lengths, p, by_token=True), weighted)
+    """By document, and by token as (3.45) is printed: lengths 1 and 3 at .25 and .75 weigh .25 : 2.25."""
+    lengths, f = np.array([1, 3]), np.arange(4)
+    for p in (np.array([0.25, 0.75]), np.array([0.1, 0.9])):
+        masses, log_zero = np.empty((1, 4)), np.empty((1, 2))
+        binomial_masses(np.array([0.3]), lengths, p, masses, log_zero)
+        plain = p[0] * stats.binom.pmf(f, 1, 0.3) + p[1] * stats.binom.pmf(f, 3, 0.3)
+        np.testing.assert_allclose(masses[0], plain)
+        np.testing.assert_allclose(over_lengths(binomial_log_mass(f[:, None], lengths, 0.3), p), plain)
 
 
 def test_parameters_are_checked():
@@ -116,20 +121,18 @@ def test_compiled_loops_equal_the_plain_functions(seed):
 
     binomial_masses(theta, lengths, p, masses, zero)
     for w in range(words):
-        np.testing.assert_allclose(
-            masses[w], over_lengths(binomial_log_mass(f, lengths, theta[w]), lengths, p), atol=1e-14
-        )
+        np.testing.assert_allclose(masses[w], over_lengths(binomial_log_mass(f, lengths, theta[w]), p), atol=1e-14)
         np.testing.assert_allclose(zero[w], binomial_log_mass(0, lengths, theta[w]), atol=1e-12)
 
     beta_binomial_masses(alpha, scale, lengths, p, masses, zero)
     for w in range(words):
         plain = beta_binomial_log_mass(f, lengths, alpha[w], scale)
-        np.testing.assert_allclose(masses[w], over_lengths(plain, lengths, p), rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(masses[w], over_lengths(plain, p), rtol=1e-8, atol=1e-12)
         np.testing.assert_allclose(zero[w], beta_binomial_log_mass(0, lengths, alpha[w], scale), atol=1e-9)
 
     lattice_masses(alpha, scale, background, 0.9, lengths, p, masses, zero, total)
     for w in range(words):
         values = (alpha[w], scale, background[w], 0.9)
         plain = np.array([lattice_log_mass(np.arange(top), n, *values) for n in lengths])
-        np.testing.assert_allclose(masses[w], over_lengths(plain.T, lengths, p), rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(masses[w], over_lengths(plain.T, p), rtol=1e-8, atol=1e-12)
         np.testing.assert_allclose(zero[w], plain[:, 0], atol=1e-9)

@@ -9,19 +9,21 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from sdretrieval.errors import ParameterError
-from sdretrieval.ranking.base import make_ranker, rankers
-from sdretrieval.ranking.parameters import (
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.parameters import (
     Domain,
     check,
     choice,
     count,
     domains,
+    duration,
     parameter,
     parse_settings,
+    positive,
     share,
     weight,
 )
+from sdretrieval.ranking.registry import make_ranker, rankers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +60,7 @@ def test_the_ends_of_a_share_are_allowed():
 
 @pytest.mark.parametrize("value", [0, -3, math.nan, math.inf])
 def test_a_count_is_at_least_one(value: float):
-    with pytest.raises(ParameterError, match=r"n \(N\) must be in >= 1; got"):
+    with pytest.raises(ParameterError, match=r"n \(N\) must be 1 or more( and finite)?; got"):
         Model(n=value)
 
 
@@ -139,6 +141,50 @@ def test_settings_that_cannot_be_read(setting: str, message: str):
 def test_an_unknown_parameter_lists_the_known_ones():
     with pytest.raises(ParameterError, match="It has: lam, part, n, kind, flag, mu"):
         parse_settings(Model, ["x=1"])
+    with pytest.raises(ParameterError, match="m has no parameter 'lamb'; did you mean 'lam'"):
+        parse_settings(Model, ["lamb=1"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timed:
+    name: ClassVar[str] = "t"
+    bandwidth: float | str = duration("auto", "of the kernel", words=("auto",))
+    scale: float | None = positive(10.0, "S", words=("none",))
+
+    def __post_init__(self):
+        check(self)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("bandwidth=2d", 2 * 86_400_000),
+        ("bandwidth=inf", math.inf),
+        ("bandwidth=AUTO", "auto"),
+        ("scale=none", None),
+        ("scale=3", 3.0),
+    ],
+)
+def test_lengths_of_time_and_words(setting: str, value: object):
+    found = parse_settings(Timed, [setting])
+    assert list(found.values()) == [value]
+    Timed(**found)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("bandwidth=long", "bandwidth must be a length of time such as 12h, 30d or inf or auto; got 'long'"),
+        ("scale=auto", "scale must be a number or none; got 'auto'"),
+        ("bandwidth=0", "t: bandwidth must be positive; got 0.0\n  The default is 'auto': --set bandwidth=auto."),
+        ("scale=inf", "t: scale must be positive and finite; got inf"),
+        ("scale=-1", "t: scale must be positive; got -1.0"),
+    ],
+)
+def test_lengths_of_time_and_words_that_are_none(setting: str, message: str):
+    with pytest.raises(ParameterError) as caught:
+        Timed(**parse_settings(Timed, [setting]))
+    assert message in str(caught.value)
 
 
 # -- the models' own ---------------------------------------------------------------------------------------------
@@ -193,8 +239,12 @@ def test_profiles_come_first_and_settings_over_them():
     """Table 5.3 of the thesis: λ_M1 .99, λ_E1 .6, λ_M2 1e-4, λ_E2 .8, K .8, N = 100."""
     paper = make_ranker("sd", profile="paper").settings()
     assert [paper[n] for n in ("lambda_query", "lambda_first", "lambda_feedback", "lambda_ranking", "precision")] == [
-        0.99, 0.6, 1e-4, 0.8, 0.8,
-    ]  # fmt: skip
+        0.99,
+        0.6,
+        1e-4,
+        0.8,
+        0.8,
+    ]
     assert paper["fb_docs"] == 100
     assert make_ranker("sd", ["fb_docs=5"], profile="paper").settings() == {**paper, "fb_docs": 5}
     rm = make_ranker("rm", profile="paper").settings()

@@ -9,9 +9,9 @@ import pytest
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
-from sdretrieval.errors import ParameterError
-from sdretrieval.temporal.local_likelihood import LocalLikelihood
-from sdretrieval.temporal.penalised import (
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.estimate.time.local_likelihood import LocalLikelihood
+from sdretrieval.estimate.time.penalised import (
     METHODS,
     POWERS,
     PenalisedLocalLikelihood,
@@ -19,7 +19,6 @@ from sdretrieval.temporal.penalised import (
     choose_strength,
     discount,
     estimate,
-    exact_leave_one_out_score,
     interpolate,
     leave_one_out_score,
     penalties,
@@ -62,9 +61,14 @@ def optimiser(c: np.ndarray, q: np.ndarray, lam: np.ndarray) -> np.ndarray:
 
     constraint = {"type": "ineq", "fun": room, "jac": room_gradient}
     result = minimize(
-        loss, np.full(2 * k, 0.1), jac=gradient, bounds=[(0, 30)] * (2 * k), constraints=[constraint],
-        method="SLSQP", options={"maxiter": 1000, "ftol": 1e-14},
-    )  # fmt: skip
+        loss,
+        np.full(2 * k, 0.1),
+        jac=gradient,
+        bounds=[(0, 30)] * (2 * k),
+        constraints=[constraint],
+        method="SLSQP",
+        options={"maxiter": 1000, "ftol": 1e-14},
+    )
     theta = q * np.exp(result.x[:k] - result.x[k:])
     return theta / theta.sum()
 
@@ -255,6 +259,16 @@ def test_figure_15_ordering(figure_15: dict[str, float]) -> None:
 
 
 # -- choosing the strength -------------------------------------------------------------------------------------
+
+
+def exact_leave_one_out_score(c: np.ndarray, q: np.ndarray, lam: np.ndarray) -> float:
+    """(41) itself: one solution for each distinct word."""
+    score = 0.0
+    for w in np.flatnonzero(c > 0):
+        without = c.copy()
+        without[w] = max(c[w] - 1.0, 0.0)
+        score += c[w] * np.log(solve(without, q, lam).theta[w])
+    return score
 
 
 def test_approximate_leave_one_out_follows_the_exact_one() -> None:

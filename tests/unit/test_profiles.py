@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from sdretrieval.errors import InputError, ParameterError
-from sdretrieval.ranking.base import make_ranker, rankers
-from sdretrieval.ranking.profiles import SHIPPED, profile_settings, read_profile
+from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.ranking.profile_files import SHIPPED, profile_settings, read_profile
+from sdretrieval.ranking.registry import make_ranker, rankers
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -78,17 +78,20 @@ def test_a_file_that_says_nothing_about_the_model(file):
     assert make_ranker("ql", profile=path) == make_ranker("ql")
 
 
-@pytest.mark.parametrize(("content", "told"), [
-    ("", "mine.json: not a profile"),
-    ("fb_docs=20", "mine.json: not a profile"),
-    ([1], "mine.json: a profile is "),
-    ({"fb_docs": 20}, "mine.json: a profile is "),
-    ({"sd": {"depth": 3}}, "mine.json: sd has no parameter 'depth'"),
-    ({"sd": {"fb_docs": "many"}}, "mine.json: fb_docs must be a whole number; got 'many'"),
-    ({"sd": {"fb_docs": None}}, "mine.json: sd: fb_docs must be a number; got None"),
-    ({"sd": {"fb_docs": 0}}, "mine.json: sd: fb_docs (N) must be "),
-    ({"sd": {"fb_docs": [20]}}, "mine.json: sd: fb_docs must be a number"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("", "mine.json: not a profile"),
+        ("fb_docs=20", "mine.json: not a profile"),
+        ([1], "mine.json: a profile is "),
+        ({"fb_docs": 20}, "mine.json: a profile is "),
+        ({"sd": {"depth": 3}}, "mine.json: sd has no parameter 'depth'"),
+        ({"sd": {"fb_docs": "many"}}, "mine.json: fb_docs must be a whole number; got 'many'"),
+        ({"sd": {"fb_docs": None}}, "mine.json: sd: fb_docs must be a number; got None"),
+        ({"sd": {"fb_docs": 0}}, "mine.json: sd: fb_docs (N) must be "),
+        ({"sd": {"fb_docs": [20]}}, "mine.json: sd: fb_docs must be a number"),
+    ],
+)
 def test_a_file_that_cannot_be_used(file, content, told):
     with pytest.raises(InputError) as caught:
         make_ranker("sd", profile=file(content))

@@ -16,16 +16,16 @@ from pathlib import Path
 
 import pytest
 
-from sdretrieval.corpus.record import Document
-from sdretrieval.errors import InputError, ParameterError
-from sdretrieval.integrations.pyserini import Hit, Reranker
-from sdretrieval.lucene.analysis import NOTES
-from sdretrieval.lucene.indexing import build_index
-from sdretrieval.lucene.jvm import java_class, start_jvm
-from sdretrieval.ranking.base import make_ranker
-from sdretrieval.records import Qrels, Ranking, Run, Topic
-from sdretrieval.retrieval import rerank, search
-from sdretrieval.snapshot import Snapshot, open_snapshot
+from sdretrieval.collection.corpus.record import Document
+from sdretrieval.collection.records import Qrels, Ranking, Run, Topic
+from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.jvm import java_class, start_jvm
+from sdretrieval.index.index_notes import NOTES
+from sdretrieval.index.lucene.indexing import build_index
+from sdretrieval.index.snapshot import Snapshot, open_snapshot
+from sdretrieval.plugins.pyserini import Hit, Reranker
+from sdretrieval.ranking.registry import make_ranker
+from sdretrieval.ranking.retrieval import rerank, search
 
 pytestmark = pytest.mark.java
 
@@ -328,7 +328,7 @@ def test_pyserini_may_start_java_first(index, tmp_path):
         "import json, sys\n"
         "from pyserini.pyclass import autoclass\n"
         "started = autoclass('java.lang.System').getProperty('java.home')\n"
-        "from sdretrieval.integrations.pyserini import Reranker\n"
+        "from sdretrieval.plugins.pyserini import Reranker\n"
         "hits = Reranker(sys.argv[1], 'sd3').search(sys.argv[2], k=7)\n"
         "print(json.dumps([started, [[hit.docid, hit.score] for hit in hits]]))\n"
     )

@@ -13,16 +13,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sdretrieval.corpus.record import Document
-from sdretrieval.errors import InputError, ParameterError
-from sdretrieval.lucene.indexing import build_index
-from sdretrieval.ranking.base import make_ranker
-from sdretrieval.records import Ranking, Run, Topic
-from sdretrieval.retrieval import rerank, search
+from sdretrieval.collection.corpus.record import Document
+from sdretrieval.collection.records import Ranking, Run, Topic
+from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.index.lucene.indexing import build_index
+from sdretrieval.ranking.registry import make_ranker
+from sdretrieval.ranking.retrieval import rerank, search
 
 pd = pytest.importorskip("pandas")
 pt = pytest.importorskip("pyterrier")
-from sdretrieval.integrations.pyterrier import SDReranker, SDRetriever, share_java_with_terrier  # noqa: E402
+from sdretrieval.plugins.pyterrier import SDReranker, SDRetriever, share_java_with_terrier  # noqa: E402
 
 pytestmark = pytest.mark.java
 
@@ -303,7 +303,7 @@ FOREIGN_START = """
 import json, sys
 import jnius_config
 import pyterrier as pt
-from sdretrieval.integrations.pyterrier import SDRetriever, share_java_with_terrier
+from sdretrieval.plugins.pyterrier import SDRetriever, share_java_with_terrier
 if sys.argv[2] == "shared":
     share_java_with_terrier()
 for jar in pt.java.configure["jars"]:
@@ -333,7 +333,7 @@ def test_java_without_anserini_is_explained(index):
 
 
 def test_sharing_puts_anserini_on_pyterriers_list():
-    from sdretrieval.lucene.jvm import anserini_jar
+    from sdretrieval.core.jvm import anserini_jar
 
     before = list(pt.java.configure["jars"])
     try:

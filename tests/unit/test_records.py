@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sdretrieval.errors import ParameterError
-from sdretrieval.records import Qrels, Ranking, Run, Topic, rank_order
+from sdretrieval.collection.records import Qrels, Ranking, Run, Topic, rank_order
+from sdretrieval.core.errors import ParameterError
 
 
 def ordered(docids, scores, depth=None):

@@ -8,15 +8,15 @@ import re
 import numpy as np
 import pytest
 
-from sdretrieval.errors import ParameterError
-from sdretrieval.evaluate import compare, evaluate, evaluate_by_query_time, recall_precision
+from sdretrieval.collection.records import Qrels, Ranking, Run, Topic
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.evaluate import compare, evaluate, evaluate_by_time, recall_precision
 from sdretrieval.evaluate.inputs import NamedRun
-from sdretrieval.records import Qrels, Ranking, Run, Topic
-from sdretrieval.report import Block, gather, latex_table, render_html, write_html
-from sdretrieval.report.gather import MOST_DOCUMENTS, TIMELINE_DEPTH
-from sdretrieval.report.html import embed
-from sdretrieval.report.latex import escape
-from sdretrieval.report.plots import gain_loss_figure, save_figure, write_plots
+from sdretrieval.evaluate.report import Block, gather, latex_table, render_html, write_html
+from sdretrieval.evaluate.report.gather import MOST_DOCUMENTS, TIMELINE_DEPTH
+from sdretrieval.evaluate.report.html import embed
+from sdretrieval.evaluate.report.latex import escape
+from sdretrieval.evaluate.report.plots import gain_loss_figure, save_figure, write_plots
 
 MEASURES = ["AP", "P@5"]
 DAY = 86_400_000
@@ -130,7 +130,7 @@ def test_slices_are_those_of_the_evaluation_by_time(collection, data):
     runs, qrels, topics, _ = collection
     by_query = next(s for s in data["slices"] if s["by"] == "query")
     times = {t.qid: t.time for t in topics}
-    expected = evaluate_by_query_time(runs[1].run, qrels, times, by_query["period"], MEASURES)
+    expected = evaluate_by_time(runs[1].run, qrels, times, by_query["period"], MEASURES)
     assert by_query["labels"] == [s.period for s in expected]
     assert by_query["values"][1][0] == [s.evaluation.mean["AP"] for s in expected]
 
@@ -213,8 +213,11 @@ def test_the_same_data_make_the_same_page(collection, data, tmp_path):
 def test_plots_are_written_and_repeat_themselves(data, tmp_path):
     files = write_plots(data, tmp_path / "a", ["png", "svg"])
     assert {f.name for f in files if f.suffix == ".png"} == {
-        "precision-recall.png", "gain-loss-sd.png", "by-time-query.png", "by-time-relevant.png",
-    }  # fmt: skip
+        "precision-recall.png",
+        "gain-loss-sd.png",
+        "by-time-query.png",
+        "by-time-relevant.png",
+    }
     save_figure(gain_loss_figure(data, 1), tmp_path / "a" / "one.pdf")
     files.append(tmp_path / "a" / "one.pdf")
     signatures = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
@@ -241,7 +244,7 @@ def test_a_runs_name_cannot_lead_a_plot_elsewhere(collection, tmp_path):
 
 
 def test_unknown_plot_formats_are_refused(data, tmp_path):
-    with pytest.raises(ParameterError, match="png, svg, pdf"):
+    with pytest.raises(ParameterError, match=r"\.png, \.svg or \.pdf"):
         save_figure(gain_loss_figure(data, 1), tmp_path / "x.gif")
     with pytest.raises(ParameterError, match="baseline"):
         gain_loss_figure(data, 0)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sdretrieval.errors import InputError, ParameterError
-from sdretrieval.ranking.base import make_ranker, rankers
+from sdretrieval.collection.records import Qrels, Ranking, Run, Topic
+from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.ranking.contract import collection
-from sdretrieval.records import Qrels, Ranking, Run, Topic
-from sdretrieval.retrieval import Report, rerank, search
-from sdretrieval.snapshot import Snapshot
+from sdretrieval.ranking.registry import make_ranker, rankers
+from sdretrieval.ranking.retrieval import Report, rerank, search
 
 MODELS = list(rankers())
 FEEDBACK = [name for name, model in rankers().items() if model.uses_feedback]

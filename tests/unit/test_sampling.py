@@ -7,8 +7,9 @@ import pytest
 from scipy import stats
 from scipy.special import beta, betainc
 
-from sdretrieval.distributions.marginals import beta_binomial_log_mass
-from sdretrieval.distributions.sampling import (
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.estimate.distributions.marginals import beta_binomial_log_mass
+from sdretrieval.estimate.distributions.sampling import (
     sample_dcm,
     sample_dirichlet,
     sample_log_dirichlet,
@@ -16,7 +17,6 @@ from sdretrieval.distributions.sampling import (
     sample_smoothed_dirichlet,
     to_counts,
 )
-from sdretrieval.errors import ParameterError
 
 # Seeds are fixed: a p-value here is the same on every run.
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
-from sdretrieval.errors import InputError, ParameterError
-from sdretrieval.saved import load_arrays, save_arrays
+from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.saved_arrays import load_arrays, save_arrays
 
 
 @settings(max_examples=60, deadline=None)

@@ -15,11 +15,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sdretrieval import snapshot as module
-from sdretrieval.corpus import Document
-from sdretrieval.errors import IndexProblem, ParameterError
-from sdretrieval.lucene.indexing import build_index
-from sdretrieval.snapshot import ARRAYS, UNDATED, Snapshot, open_snapshot, snapshot_folder, snapshot_state
+from sdretrieval.collection.corpus import Document
+from sdretrieval.core.array_folder import ArrayFolder
+from sdretrieval.core.errors import IndexProblem, ParameterError
+from sdretrieval.core.times import UNDATED
+from sdretrieval.index import snapshot as module
+from sdretrieval.index.lucene.indexing import build_index
+from sdretrieval.index.snapshot import Snapshot, open_snapshot, snapshot_folder, snapshot_state
+from sdretrieval.index.snapshot_format import ARRAYS
 
 JANUARY = 1704067200000  # 2024-01-01T00:00:00Z in ms
 DOCUMENTS = [
@@ -57,7 +60,7 @@ def check_statistics(snapshot: Snapshot) -> None:
     assert snapshot.n_postings == (matrix > 0).sum()
     assert list(snapshot.vocabulary) == sorted(snapshot.vocabulary, key=str.encode)
     assert [snapshot.term_id(word) for word in snapshot.vocabulary] == list(range(snapshot.n_terms))
-    assert [snapshot.doc_index(docid) for docid in snapshot.docids] == list(range(snapshot.n_docs))
+    assert [snapshot.docids.find(docid) for docid in snapshot.docids] == list(range(snapshot.n_docs))
     assert snapshot.docids.take(np.argsort(snapshot.docid_rank)) == sorted(snapshot.docids, key=str.encode)
 
 
@@ -112,13 +115,6 @@ def test_from_counts_refuses_what_does_not_fit(arguments: tuple, message: str):
         Snapshot.from_counts(*arguments)
 
 
-def test_an_unknown_docid_is_a_key_error():
-    made = Snapshot.from_counts([[1]], ["a"], ["x"])
-    assert made.doc_index("x") == 0
-    with pytest.raises(KeyError, match="y"):
-        made.doc_index("y")
-
-
 # -- of an index -------------------------------------------------------------------------------------------------
 
 java = pytest.mark.java
@@ -167,8 +163,11 @@ def test_a_snapshot_is_the_index(index: Path):
     assert counts_of(made) == COUNTS
     check_statistics(made)
     assert {d: int(t) for d, t in zip(made.docids, made.times, strict=True)} == {
-        "b": JANUARY, "ä": JANUARY + 1, "a": UNDATED, "c": JANUARY - 1,
-    }  # fmt: skip
+        "b": JANUARY,
+        "ä": JANUARY + 1,
+        "a": UNDATED,
+        "c": JANUARY - 1,
+    }
     assert made.name == "index" and made.index == index
     assert made.analyze("The gammas") == ["gamma"]
 
@@ -268,10 +267,10 @@ def test_a_field_without_any_word(tmp_path: Path):
 def test_a_failed_build_leaves_the_old_snapshot(snapped: Path, monkeypatch: pytest.MonkeyPatch):
     before = only_snapshot(snapped)
 
-    def fail(aside: Path) -> None:
+    def fail(*given: object, **notes: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "_finish", fail)
+    monkeypatch.setattr(ArrayFolder, "finish", fail)
     with pytest.raises(KeyboardInterrupt):
         open_snapshot(snapped, rebuild=True)
     assert only_snapshot(snapped) == before
@@ -283,8 +282,9 @@ def test_a_killed_build_leaves_no_snapshot_and_is_cleared_away_later(index: Path
     """Killed between the export and the rename: nothing that looks whole, and the next one succeeds."""
     code = f"""
         import os
-        from sdretrieval import snapshot
-        snapshot._finish = lambda aside: os._exit(9)
+        from sdretrieval.core.array_folder import ArrayFolder
+        from sdretrieval.index import snapshot
+        ArrayFolder.finish = lambda *given, **notes: os._exit(9)
         snapshot.open_snapshot({str(index)!r})
     """
     assert run_python(code).returncode == 9
@@ -303,10 +303,10 @@ def test_a_killed_build_leaves_no_snapshot_and_is_cleared_away_later(index: Path
 def test_two_processes_building_at_once(index: Path):
     code = f"""
         import sys
-        from sdretrieval.lucene.jvm import start_jvm
-        from sdretrieval.snapshot import open_snapshot
+        from sdretrieval.core.jvm import start_jvm
+        from sdretrieval.index.snapshot import open_snapshot
         start_jvm()
-        import sdretrieval.kernels
+        import sdretrieval.ranking.loops
         print("ready", flush=True)
         sys.stdin.readline()
         for _ in range(5):
@@ -332,7 +332,7 @@ def test_the_second_builder_keeps_the_first_ones_snapshot(snapped: Path, monkeyp
     """As when both found none: the loser of the race discards its own."""
     place = only_snapshot(snapped)
     inode = (place / "cf.bin").stat().st_ino
-    module._build(snapped, place, place.name, "")
+    module._build(snapped, place, "")
     assert (only_snapshot(snapped) / "cf.bin").stat().st_ino == inode
 
 
@@ -376,7 +376,7 @@ def test_a_broken_index_is_named(tmp_path: Path):
 
 def foreign_index(folder: Path, records: list[dict], *flags: str) -> Path:
     """What Pyserini's command line makes: the same call of Anserini's IndexCollection."""
-    from sdretrieval.lucene.jvm import java_class
+    from sdretrieval.core.jvm import java_class
 
     (folder / "corpus").mkdir(parents=True)
     lines = "".join(json.dumps(record) + "\n" for record in records)
@@ -409,13 +409,17 @@ def test_dates_come_from_the_stored_json(tmp_path: Path):
     index = foreign_index(tmp_path, RECORDS, "-storeRaw")
     made = open_snapshot(index)
     assert {d: int(t) for d, t in zip(made.docids, made.times, strict=True)} == {
-        "x1": JANUARY, "x2": UNDATED, "x3": UNDATED,
-    }  # fmt: skip
+        "x1": JANUARY,
+        "x2": UNDATED,
+        "x3": UNDATED,
+    }
     assert json.loads((only_snapshot(index) / "snapshot.json").read_text())["unparsed_dates"] == 1
     other = open_snapshot(index, date_field="when")
     assert {d: int(t) for d, t in zip(other.docids, other.times, strict=True)} == {
-        "x1": UNDATED, "x2": UNDATED, "x3": JANUARY + 86_400_000,
-    }  # fmt: skip
+        "x1": UNDATED,
+        "x2": UNDATED,
+        "x3": JANUARY + 86_400_000,
+    }
 
 
 @java
@@ -443,7 +447,7 @@ def run_python(code: str) -> subprocess.CompletedProcess[str]:
 
 def delete(index: Path, docid: str) -> None:
     """Mark a document as deleted, as an update of the index would, and leave its postings where they are."""
-    from sdretrieval.lucene.jvm import java_class
+    from sdretrieval.core.jvm import java_class
 
     directory = java_class("org.apache.lucene.store.FSDirectory").open(
         java_class("java.nio.file.Paths").get(str(index))

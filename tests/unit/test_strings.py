@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sdretrieval.strings import PackedStrings, byte_order
+from sdretrieval.core.packed_strings import PackedStrings, byte_order
 
 NAMES = ["b", "", "ä", "B", "ab", "a", "𝄞", "日本", "a b"]
 
@@ -38,7 +38,7 @@ def test_positions_outside_are_refused(packed: PackedStrings, position: int):
 def test_order_is_that_of_the_bytes(packed: PackedStrings):
     """UTF-8 by hand: '' < B(42) < a(61) < 'a b' < ab < b(62) < ä(c3 a4) < 日本(e6…) < 𝄞(f0…)."""
     assert packed.take(packed.order) == ["", "B", "a", "a b", "ab", "b", "ä", "日本", "𝄞"]
-    assert byte_order(packed._data, packed._ptr).tolist() == packed.order.tolist()
+    assert byte_order(packed.data, packed.ptr).tolist() == packed.order.tolist()
 
 
 def test_sorted_strings_need_no_order():
@@ -90,10 +90,10 @@ def test_pickled_strings_are_the_same_and_small():
     strings = PackedStrings.pack(words)
     again = pickle.loads(pickle.dumps(strings))
     assert list(again) == words
-    assert again._ptr.dtype == np.int64 and again.order.tolist() == strings.order.tolist()
+    assert again.ptr.dtype == np.int64 and again.order.tolist() == strings.order.tolist()
     assert again.find("doc-7") == 7
     short = PackedStrings.pack(words[:1000], is_sorted=True)
     assert len(pickle.dumps(short)) < len("".join(words[:1000])) + 1000 + 500
-    part = PackedStrings(short._data, short._ptr[10:21])
+    part = PackedStrings(short.data, short.ptr[10:21])
     assert list(pickle.loads(pickle.dumps(part))) == words[10:20]
     assert list(pickle.loads(pickle.dumps(PackedStrings.pack([])))) == []

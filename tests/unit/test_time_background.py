@@ -7,14 +7,14 @@ from math import inf
 import numpy as np
 import pytest
 
-from sdretrieval.errors import ParameterError
-from sdretrieval.ranking.base import make_ranker
-from sdretrieval.ranking.engine import Engine
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.times import UNDATED
+from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.ranking.engine import Engine, RankOptions
 from sdretrieval.ranking.query import Query
-from sdretrieval.snapshot import Snapshot
-from sdretrieval.temporal.background import GLOBAL_SHARE, DriftedStatistics, Drifting
-from sdretrieval.temporal.ranking import TimeAware
-from sdretrieval.times import UNDATED
+from sdretrieval.ranking.registry import make_ranker
+from sdretrieval.ranking.time.drifting_background import GLOBAL_SHARE, DriftedStatistics, Drifting
+from sdretrieval.ranking.time.wrappers import time_aware
 
 DAY = 86_400_000
 N, V = 200, 25
@@ -36,7 +36,7 @@ def collection(undated: int = 0):
 
 def rank(snapshot, model, time=20 * DAY, words=("w00", "w01", "w05")):
     query = Query.from_words(snapshot, list(words), qid="1", time=time)
-    return next(Engine(snapshot).rank(model, [query], hits=N))
+    return next(Engine(snapshot).rank(model, [query], RankOptions(hits=N)))
 
 
 @pytest.mark.parametrize("method", ["local", "penalised"])
@@ -91,7 +91,7 @@ def test_infinite_bandwidth_at_the_documents_time_is_the_global_ranking():
     for name in ("ql", "rm", "sd"):
         plain = rank(snapshot, make_ranker(name))
         drifting = Drifting("local", "document", bandwidth=inf)
-        timed = rank(snapshot, TimeAware(ranker=make_ranker(name), background=drifting))
+        timed = rank(snapshot, time_aware(make_ranker(name), background=drifting))
         assert np.array_equal(plain.docs, timed.docs)
         assert np.ptp(timed.scores - plain.scores) == pytest.approx(0.0, abs=1e-8)
 
@@ -102,7 +102,7 @@ def test_at_the_documents_time_the_whole_equation_is_computed(smoothing):
     counts, times, snapshot = collection(undated=5)
     model = make_ranker("ql", {"smoothing": smoothing, "mu": 30.0, "lam": 0.4})
     drifting = Drifting("local", "document", bandwidth=4.0 * DAY)
-    result = rank(snapshot, TimeAware(ranker=model, background=drifting))
+    result = rank(snapshot, time_aware(model, background=drifting))
     background = drifting.of(snapshot)
     for doc, score in zip(result.docs[:20], result.scores[:20], strict=True):
         time = None if times[doc] == UNDATED else float(times[doc])
@@ -118,7 +118,7 @@ def test_at_the_querys_time_models_see_the_drifted_statistics():
     counts, _, snapshot = collection()
     drifting = Drifting("local", bandwidth=4.0 * DAY)
     model = make_ranker("ql", {"smoothing": "jm", "lam": 0.4})
-    result = rank(snapshot, TimeAware(ranker=model, background=drifting))
+    result = rank(snapshot, time_aware(model, background=drifting))
     p = drifting.of(snapshot).at(20.0 * DAY, snapshot.statistics)
     wanted = np.log1p(0.4 * counts / counts.sum(axis=1, keepdims=True) / (0.6 * p))[:, [0, 1, 5]].sum(axis=1)
     difference = result.scores - wanted[result.docs]
@@ -130,7 +130,7 @@ def test_bm25_has_no_background():
     plain = rank(snapshot, make_ranker("bm25"))
     for at in ("query", "document"):
         drifting = Drifting("local", at, bandwidth=2.0 * DAY)
-        timed = rank(snapshot, TimeAware(ranker=make_ranker("bm25"), background=drifting))
+        timed = rank(snapshot, time_aware(make_ranker("bm25"), background=drifting))
         assert np.array_equal(plain.docs, timed.docs) and np.array_equal(plain.scores, timed.scores)
 
 
@@ -138,7 +138,7 @@ def test_bm25_has_no_background():
 def test_feedback_models_rank_with_any_background_and_as_of(name):
     _, _, snapshot = collection()
     for method in ("local", "penalised"):
-        model = TimeAware(ranker=make_ranker(name), background=Drifting(method, bandwidth=4.0 * DAY), as_of=True)
+        model = time_aware(make_ranker(name), background=Drifting(method, bandwidth=4.0 * DAY), as_of=True)
         result = rank(snapshot, model, time=12 * DAY)
         assert len(result.docs) and np.isfinite(result.scores).all()
         assert (np.asarray(snapshot.times)[result.docs] < 12 * DAY).all()
@@ -153,7 +153,7 @@ def test_with_as_of_the_background_leans_on_the_past_alone():
     results = []
     for c in (counts, other):
         snapshot = Snapshot.from_counts(c, words, times=times)
-        model = TimeAware(ranker=make_ranker("sd3"), background=Drifting("local", bandwidth=4.0 * DAY), as_of=True)
+        model = time_aware(make_ranker("sd3"), background=Drifting("local", bandwidth=4.0 * DAY), as_of=True)
         results.append(rank(snapshot, model, time=12 * DAY))
     assert np.array_equal(results[0].docs, results[1].docs)
     assert results[0].scores == pytest.approx(results[1].scores, rel=1e-12)
@@ -175,9 +175,7 @@ def test_drifted_statistics_keep_the_counts():
     assert drifted.log_p == pytest.approx(np.full(V, -np.log(V)))
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"method": "global"}, {"at": "noon"}, {"kernel": "boxcar"}, {"bandwidth": 0.0}]
-)
+@pytest.mark.parametrize("wrong", [{"method": "global"}, {"at": "noon"}, {"kernel": "boxcar"}, {"bandwidth": 0.0}])
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(ParameterError):
         Drifting(**wrong)

@@ -7,18 +7,19 @@ from math import inf, log
 import numpy as np
 import pytest
 
-from sdretrieval.errors import ParameterError
-from sdretrieval.ranking.base import make_ranker, rankers
-from sdretrieval.ranking.engine import Engine, Judgments
+from sdretrieval.collection.records import Ranking, Run, Topic
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.times import UNDATED
+from sdretrieval.estimate.time.density import silverman, weighted_kde
+from sdretrieval.estimate.time.kernels import Kernel, kernel_names
+from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.ranking.engine import Engine, Judgments, RankOptions
+from sdretrieval.ranking.notes import TimeNote
 from sdretrieval.ranking.query import Query
-from sdretrieval.records import Ranking, Run, Topic
-from sdretrieval.snapshot import Snapshot
-from sdretrieval.temporal import prior_loops as loops
-from sdretrieval.temporal.density import silverman, weighted_kde
-from sdretrieval.temporal.kernels import NAMES, Kernel
-from sdretrieval.temporal.prior import FULL_WEIGHT, Density, Ranked, Recency, make_prior
-from sdretrieval.temporal.ranking import FeedbackTime, TimeAware, best_places, prior_on_run
-from sdretrieval.times import UNDATED
+from sdretrieval.ranking.registry import make_ranker, rankers
+from sdretrieval.ranking.time import prior_loops as loops
+from sdretrieval.ranking.time.prior import FULL_WEIGHT, Density, Ranked, Recency, make_prior
+from sdretrieval.ranking.time.wrappers import FeedbackTime, TimePrior, best_places, prior_on_run, time_aware
 
 DAY = 86_400_000
 N, V = 300, 40
@@ -39,7 +40,7 @@ def query(snapshot: Snapshot, time: int | None = 100 * DAY) -> Query:
 
 
 def ranking(snapshot: Snapshot, model, q: Query, **options):
-    return next(Engine(snapshot).rank(model, [q], hits=N, **options))
+    return next(Engine(snapshot).rank(model, [q], RankOptions(hits=N, **options)))
 
 
 def ranked(times, query_time=None, first=None, weights=None) -> Ranked:
@@ -58,7 +59,7 @@ def values(ratio, times) -> np.ndarray:
 # -- equations -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kernel", NAMES)
+@pytest.mark.parametrize("kernel", kernel_names())
 def test_recency_is_the_log_of_the_kernel(kernel):
     """ρ(D) - ρ(D') = log K_h(t_q - t_D) - log K_h(t_q - t_D'), up to the floor of 1e-9; by hand from kernels.py."""
     times, h = np.array([91, 94, 99]) * DAY, 10.0 * DAY
@@ -107,16 +108,16 @@ def test_the_rule_for_the_bandwidth_is_silvermans():
 
 def test_smoothing_keeps_all_mass_whatever_the_width():
     masses = np.random.default_rng(4).dirichlet(np.ones(20))
-    for kind, p, q in ((loops.GAUSSIAN, 0, 0), (loops.EXPONENTIAL, 0, 0), (loops.POLYNOMIAL, 3, 3)):
+    for name in kernel_names():
         for width in (0.5, 3.0, 40.0, 500.0):
-            smoothed = loops.smooth(np.arange(20) * 3, masses, kind, p, q, width, 64)
+            smoothed = loops.smooth(np.arange(20) * 3, masses, Kernel(name).form.shape, width, 64)
             assert smoothed.sum() == pytest.approx(1.0)
 
 
 def test_leaving_one_out_by_hand():
     """Three documents at 0, 1 and 1 days: the two of one instant are left out together."""
     t, w = np.array([0.0, 1.0, 1.0]), np.array([0.5, 0.25, 0.25])
-    out = loops.left_out_density(t, w, -100.0, 100.0, loops.EXPONENTIAL, 0, 0, 1.0)
+    out = loops.left_out_density(t, w, -100.0, 100.0, Kernel("exponential").form.shape, 1.0)
     assert out == pytest.approx([np.exp(-1.0)] * 3)
 
 
@@ -150,7 +151,7 @@ def test_undated_documents_keep_their_scores():
     snapshot = collection(times)
     for prior in PRIORS[2:4]:  # of a given bandwidth: they have an opinion on any data
         plain = ranking(snapshot, make_ranker("bm25"), query(snapshot))
-        timed = ranking(snapshot, TimeAware(ranker=make_ranker("bm25"), prior=prior, weight=1.0), query(snapshot))
+        timed = ranking(snapshot, time_aware(make_ranker("bm25"), prior=prior, weight=1.0), query(snapshot))
         before = dict(zip(plain.docs, plain.scores, strict=True))
         after = dict(zip(timed.docs, timed.scores, strict=True))
         assert all(after[d] == before[d] for d in before if times[d] == UNDATED)
@@ -161,10 +162,11 @@ def test_a_topic_without_a_time_has_no_recency_but_a_density():
     snapshot = collection()
     bm25, timeless = make_ranker("bm25"), query(snapshot, None)
     plain = ranking(snapshot, bm25, timeless)
-    recent = ranking(snapshot, TimeAware(ranker=bm25, prior=Recency(), weight=1.0), timeless)
-    dense = ranking(snapshot, TimeAware(ranker=bm25, prior=Density(), weight=1.0), timeless)
+    recent = ranking(snapshot, time_aware(bm25, prior=Recency(), weight=1.0), timeless)
+    dense = ranking(snapshot, time_aware(bm25, prior=Density(), weight=1.0), timeless)
     assert np.array_equal(recent.docs, plain.docs) and np.array_equal(recent.scores, plain.scores)
-    assert recent.notes["time"]["recency"] == "the topic has no time"
+    [note] = recent.notes
+    assert isinstance(note, TimeNote) and not note.has_time
     assert not np.array_equal(dense.scores, plain.scores)
 
 
@@ -183,7 +185,7 @@ def test_a_query_before_every_document_changes_nothing():
     early = query(snapshot, -5 * DAY)
     plain = ranking(snapshot, make_ranker("sd3"), early)
     for prior in (Recency(), Recency(bandwidth=3.0 * DAY)):
-        timed = ranking(snapshot, TimeAware(ranker=make_ranker("sd3"), prior=prior, weight=1.0), early)
+        timed = ranking(snapshot, time_aware(make_ranker("sd3"), prior=prior, weight=1.0), early)
         assert np.array_equal(timed.docs, plain.docs)
 
 
@@ -192,7 +194,7 @@ def test_a_query_before_every_document_changes_nothing():
 def test_one_instant_and_no_dates_change_nothing(prior, times):
     snapshot = collection(times)
     plain = ranking(snapshot, make_ranker("sd3"), query(snapshot))
-    timed = ranking(snapshot, TimeAware(ranker=make_ranker("sd3"), prior=prior, weight=1.0), query(snapshot))
+    timed = ranking(snapshot, time_aware(make_ranker("sd3"), prior=prior, weight=1.0), query(snapshot))
     assert np.array_equal(timed.docs, plain.docs) and np.array_equal(timed.scores, plain.scores)
 
 
@@ -207,7 +209,7 @@ def test_a_constant_prior_changes_no_ranking_of_any_model(name, candidates):
     options = {"candidates": {"1": np.arange(0, N, 2)}} if candidates else {}
     plain = ranking(snapshot, make_ranker(name), q, **options)
     for constant in (Recency(bandwidth=inf), None):
-        timed = ranking(snapshot, TimeAware(ranker=make_ranker(name), prior=constant, weight=1.0), q, **options)
+        timed = ranking(snapshot, time_aware(make_ranker(name), prior=constant, weight=1.0), q, **options)
         assert np.array_equal(timed.docs, plain.docs) and np.array_equal(timed.scores, plain.scores)
 
 
@@ -216,7 +218,7 @@ def test_a_strong_recency_brings_any_model_to_the_newest(name):
     """With a weight of ten million spreads the order is that of the times alone."""
     snapshot = collection()
     timed = ranking(
-        snapshot, TimeAware(ranker=make_ranker(name), prior=Recency(bandwidth=30.0 * DAY), weight=1e7), query(snapshot)
+        snapshot, time_aware(make_ranker(name), prior=Recency(bandwidth=30.0 * DAY), weight=1e7), query(snapshot)
     )
     times = np.asarray(snapshot.times)[timed.docs]
     assert (np.diff(times) <= 0).all()
@@ -228,32 +230,33 @@ def test_the_scale_of_the_scores_does_not_matter():
     orders = []
     for scale in (1.0, 1000.0):
         scores = scale * np.random.default_rng(8).normal(size=N)
-        session_model = TimeAware(ranker=make_ranker("bm25"), prior=Recency(bandwidth=9.0 * DAY), weight=0.5)
+        session_model = time_aware(make_ranker("bm25"), prior=Recency(bandwidth=9.0 * DAY), weight=0.5)
         orders.append(np.argsort(-_adjusted(snapshot, session_model, scores)))
     assert np.array_equal(*orders)
 
 
-def _adjusted(snapshot: Snapshot, model: TimeAware, scores: np.ndarray) -> np.ndarray:
+def _adjusted(snapshot: Snapshot, model: TimePrior, scores: np.ndarray) -> np.ndarray:
     from sdretrieval.ranking.engine import Result
-    from sdretrieval.temporal.ranking import _Session
 
     engine = Engine(snapshot)
     q = query(snapshot)
     empty = Result(q, np.zeros(0, dtype=np.int64), np.zeros(0), model.first(q, engine.statistics))
-    return _Session(model, engine).adjust(empty, np.arange(N), scores)
+    adjustment = model.hooks(engine).decide(engine, empty, np.arange(N), scores)
+    return adjustment.apply(np.arange(N), scores)
 
 
 def test_ties_are_broken_by_time():
     snapshot = collection()
-    scores = _adjusted(snapshot, TimeAware(ranker=make_ranker("bm25"), prior=Recency(bandwidth=9.0 * DAY), weight=1.0),
-                       np.zeros(N))  # fmt: skip
+    scores = _adjusted(
+        snapshot, time_aware(make_ranker("bm25"), prior=Recency(bandwidth=9.0 * DAY), weight=1.0), np.zeros(N)
+    )
     assert np.argmax(scores) == np.argmax(snapshot.times)
 
 
 @pytest.mark.parametrize("evidence", ["score", "posterior", "rank", "uniform"])
 def test_every_kind_of_evidence_ranks(evidence):
     snapshot = collection()
-    model = TimeAware(ranker=make_ranker("rm3"), prior=Density(), weight=0.5, evidence=evidence)
+    model = time_aware(make_ranker("rm3"), prior=Density(), weight=0.5, evidence=evidence)
     assert np.isfinite(ranking(snapshot, model, query(snapshot)).scores).all()
 
 
@@ -262,7 +265,7 @@ def test_judged_documents_are_the_evidence():
     times = np.linspace(0, 100 * DAY, N).astype(np.int64)
     snapshot = collection(times)
     relevant = np.flatnonzero((times > 20 * DAY) & (times < 23 * DAY))
-    model = TimeAware(ranker=make_ranker("rm3"), prior=Density(), weight=1e3)
+    model = time_aware(make_ranker("rm3"), prior=Density(), weight=1e3)
     judged = {"1": Judgments(relevant, np.zeros(0, dtype=np.int64))}
     result = ranking(snapshot, model, query(snapshot), judged=judged)
     assert abs(times[result.docs[0]] - 21.5 * DAY) < 3 * DAY
@@ -274,9 +277,9 @@ def test_feedback_is_weighted_by_time(name):
     weights = {}
     for label, model in (
         ("plain", make_ranker(name)),
-        ("none", TimeAware(ranker=make_ranker(name), feedback=FeedbackTime(weight=0.0))),
-        ("query", TimeAware(ranker=make_ranker(name), feedback=FeedbackTime(bandwidth=10.0 * DAY))),
-        ("mode", TimeAware(ranker=make_ranker(name), feedback=FeedbackTime("mode"))),
+        ("none", time_aware(make_ranker(name), feedback=FeedbackTime(weight=0.0))),
+        ("query", time_aware(make_ranker(name), feedback=FeedbackTime(bandwidth=10.0 * DAY))),
+        ("mode", time_aware(make_ranker(name), feedback=FeedbackTime("mode"))),
     ):
         result = ranking(snapshot, model, query(snapshot))
         weights[label] = result.expansion.weights / result.expansion.weights.sum()
@@ -296,7 +299,7 @@ def test_feedback_time_says_nothing_without_spread_or_query_time():
 
 
 def test_names_settings_and_changes():
-    model = TimeAware(ranker=make_ranker("sd3"), prior=Recency(), as_of=True)
+    model = time_aware(make_ranker("sd3"), prior=Recency(), as_of=True)
     assert model.name == "sd3+recency+as-of"
     assert model.with_(fb_docs=7, weight=0.2).settings()["fb_docs"] == 7
     assert model.with_(weight=0.2).settings()["time"]["weight"] == 0.2
@@ -306,10 +309,10 @@ def test_names_settings_and_changes():
 def test_threads_and_company_do_not_change_a_ranking():
     snapshot = collection()
     queries = [Query.from_words(snapshot, [f"w{i:02d}", "w07"], qid=str(i), time=(40 + i) * DAY) for i in range(12)]
-    model = TimeAware(ranker=make_ranker("sd3"), prior=Density())
-    together = list(Engine(snapshot, threads=3).rank(model, queries, hits=50))
+    model = time_aware(make_ranker("sd3"), prior=Density())
+    together = list(Engine(snapshot, threads=3).rank(model, queries, RankOptions(hits=50)))
     for q, result in zip(queries, together, strict=True):
-        alone = next(Engine(snapshot).rank(model, [q], hits=50))
+        alone = next(Engine(snapshot).rank(model, [q], RankOptions(hits=50)))
         assert np.array_equal(alone.docs, result.docs) and np.array_equal(alone.scores, result.scores)
 
 
@@ -332,10 +335,10 @@ def test_best_places_are_the_best(n, depth):
         lambda: make_prior("novelty"),
         lambda: FeedbackTime("noon"),
         lambda: FeedbackTime(weight=-1.0),
-        lambda: TimeAware(ranker=make_ranker("ql"), weight=-0.1),
-        lambda: TimeAware(ranker=make_ranker("ql"), evidence="guess"),
-        lambda: TimeAware(ranker=make_ranker("ql"), time_docs=0),
-        lambda: TimeAware(ranker=TimeAware(ranker=make_ranker("ql"))),
+        lambda: time_aware(make_ranker("ql"), prior=Recency(), weight=-0.1),
+        lambda: time_aware(make_ranker("ql"), prior=Recency(), evidence="guess"),
+        lambda: time_aware(make_ranker("ql"), prior=Recency(), time_docs=0),
+        lambda: time_aware(time_aware(make_ranker("ql"), as_of=True), as_of=True),
     ],
 )
 def test_wrong_settings_are_refused(wrong):

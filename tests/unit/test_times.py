@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import numpy as np
 import pytest
 
-from sdretrieval.times import UNDATED, format_time, parse_time
+from sdretrieval.core.times import UNDATED, format_time, parse_time
 
 NOON = 1_300_017_600_000
 """2011-03-13T12:00:00Z; `date -u -d 2011-03-13T12:00:00 +%s` prints 1300017600."""

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.learn.lcsc.model import LocalContextSparseCoding
+from sdretrieval.learn.lcsc.passage_ranking import PassageRanker, Places
+from sdretrieval.learn.lcsc.sequences import Sequences, sequences
 from sdretrieval.ranking.contract import CHECKS, run_check
-from sdretrieval.ranking.engine import Engine
+from sdretrieval.ranking.engine import Engine, RankOptions
+from sdretrieval.ranking.models.query_likelihood import QueryLikelihood
 from sdretrieval.ranking.query import Query
-from sdretrieval.ranking.query_likelihood import QueryLikelihood
-from sdretrieval.snapshot import Snapshot
-from sdretrieval.topics.model import LocalContextSparseCoding
-from sdretrieval.topics.ranking import PassageRanker, Places
-from sdretrieval.topics.sequences import Sequences, sequences
 
 
 def in_some_order(snapshot: Snapshot) -> Sequences:
@@ -39,9 +39,7 @@ class InMemory(PassageRanker):
 
 # The battery has words that stand in the same documents as often: in InMemory only their names order them.
 BATTERY = [(PassageRanker, {}, check) for check in CHECKS] + [
-    (InMemory, {"passage_weight": 0.6, "passage_bandwidth": 2.0}, check)
-    for check in CHECKS
-    if check != "spelling"
+    (InMemory, {"passage_weight": 0.6, "passage_bandwidth": 2.0}, check) for check in CHECKS if check != "spelling"
 ]
 
 
@@ -60,9 +58,7 @@ TEXTS = [
 
 def of_texts(texts) -> tuple[Snapshot, Sequences]:
     made = sequences(texts)
-    snapshot = Snapshot.from_counts(
-        made.counts.astype(int), made.vocabulary, [f"d{i}" for i in range(len(texts))]
-    )
+    snapshot = Snapshot.from_counts(made.counts.astype(int), made.vocabulary, [f"d{i}" for i in range(len(texts))])
     return snapshot, made.with_vocabulary([snapshot.term(t) for t in range(snapshot.n_terms)])
 
 
@@ -136,6 +132,8 @@ def test_topics_find_what_a_document_does_not_say():
     places = Places.of(documents, model)
     query = Query.from_words(snapshot, ["ship"], qid="1")
     settings = {"topic_weight": 0.3, "passage_weight": 0.0, "mu": 5.0}
-    [result] = Engine(snapshot).rank(with_places(places, **settings), [query], candidates={"1": np.arange(4)})
+    [result] = Engine(snapshot).rank(
+        with_places(places, **settings), [query], RankOptions(candidates={"1": np.arange(4)})
+    )
     assert snapshot.docids.take(result.docs)[:2] == ["d0", "d1"]
     assert result.scores[1] > result.scores[2] + 0.1

@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from sdretrieval.errors import ParameterError
-from sdretrieval.tracking.background import Background
-from sdretrieval.tracking.documents import StreamDocument
-from sdretrieval.tracking.forgetting import Forgetting
-from sdretrieval.tracking.models import MODELS, make_model
-from sdretrieval.tracking.replay import MatrixStream, replay
-from sdretrieval.tracking.tracker import Tracker
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.learn.tracking.replay import MatrixStream, replay
+from sdretrieval.learn.tracking.story import Forgetting
+from sdretrieval.learn.tracking.story_models import MODELS, make_model
+from sdretrieval.learn.tracking.stream_background import Background, StreamDocument
+from sdretrieval.learn.tracking.tracker import Tracker
 
 V = 40
 WORDS = [f"w{i:02d}" for i in range(V)]
@@ -55,7 +54,7 @@ def smoothed(row: np.ndarray, p: np.ndarray, lam: float) -> np.ndarray:
 
 
 class Batch:
-    """A topic estimated from scratch, from all its documents, each time: what the online update must equal."""
+    """A story estimated from scratch, from all its documents, each time: what the online update must equal."""
 
     def __init__(self, name: str, background: Background, seed: np.ndarray, **parameters) -> None:
         self.name, self.background, self.parameters = name, background, parameters
@@ -123,14 +122,14 @@ def test_online_updates_equal_estimation_from_all_documents(name: str, closed_ba
     parameters = PARAMETERS[name]
     oracle = Batch(name, closed_background, rows[0], **parameters)
     tracker = Tracker(make_model(name, parameters), closed_background)
-    tracker.add_topic("t", [document(rows[0])])
+    tracker.add_story("t", [document(rows[0])])
     for i, row in enumerate(rows[1:]):
         score = tracker.score(document(row))[0]
         assert score == pytest.approx(oracle.score(row), abs=1e-9)
         if i % 3 == 0:
             oracle.learn(row)
             tracker.learn("t", document(row))
-    assert tracker.topics[0].n_learnt == 13
+    assert tracker.stories[0].n_learnt == 13
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -138,22 +137,22 @@ def test_estimates_are_distributions(name: str, closed_background: Background) -
     """θ^R and α^R/S sum to one over the vocabulary after learning."""
     rows = counts(20)
     tracker = Tracker(make_model(name, PARAMETERS[name]), closed_background)
-    tracker.add_topic("t", [document(rows[0])])
+    tracker.add_story("t", [document(rows[0])])
     for row in rows[1:10]:
         tracker.learn("t", document(row))
-    topic, p = tracker.topics[0], closed_background.p(np.arange(V))
+    story, p = tracker.stories[0], closed_background.p(np.arange(V))
     m = np.zeros(V)
-    m[topic.words] = topic.weights
+    m[story.words] = story.weights
     if name == "rm":
-        assert (m + topic.k * p).sum() == pytest.approx(1, abs=1e-12)
+        assert (m + story.k * p).sum() == pytest.approx(1, abs=1e-12)
     elif name == "sd":
-        assert (m + topic.k * p).sum() == pytest.approx(0, abs=1e-12)  # (α/S - p) / λ_M
-        assert ((m + topic.k * p) * PARAMETERS["sd"]["lambda_learn"] + p).min() > 0
+        assert (m + story.k * p).sum() == pytest.approx(0, abs=1e-12)  # (α/S - p) / λ_M
+        assert ((m + story.k * p) * PARAMETERS["sd"]["lambda_learn"] + p).min() > 0
     elif name == "nb":
         lam = PARAMETERS["nb"]["lambda_learn"]
         assert (np.exp(m) * (1 - lam) * p).sum() == pytest.approx(1, abs=1e-12)
     else:
-        assert np.linalg.norm(topic.weights) == pytest.approx(1, abs=1e-12)
+        assert np.linalg.norm(story.weights) == pytest.approx(1, abs=1e-12)
 
 
 def test_sd_equals_the_published_recursion(closed_background: Background) -> None:
@@ -161,7 +160,7 @@ def test_sd_equals_the_published_recursion(closed_background: Background) -> Non
     rows, p = counts(25), closed_background.p(np.arange(V))
     q = dict(PARAMETERS["sd"], score="words")
     tracker = Tracker(make_model("sd", q), closed_background)
-    tracker.add_topic("t", [document(rows[0])])
+    tracker.add_story("t", [document(rows[0])])
     theta0 = smoothed(rows[0], p, q["lambda_learn"])
     alpha = theta0.copy()  # Z_0 = 1
     unnormalised, sigma, w0, largest = theta0.copy(), 0.0, 0.0, 0.0
@@ -183,7 +182,7 @@ def test_naive_bayes_equals_the_published_recursion(closed_background: Backgroun
     """(6.17)-(6.18) step by step."""
     rows, p, q = counts(25), closed_background.p(np.arange(V)), PARAMETERS["nb"]
     tracker = Tracker(make_model("nb", q), closed_background)
-    tracker.add_topic("t", [document(rows[0])])
+    tracker.add_story("t", [document(rows[0])])
     theta, sigma = rows[0] / rows[0].sum(), rows[0].sum()
     for row in rows[1:]:
         mixed = q["lambda_learn"] * theta + (1 - q["lambda_learn"]) * p
@@ -199,7 +198,7 @@ def test_sd_weights_beyond_the_range_of_doubles(closed_background: Background) -
     """S = 1e6: exp(S · score) overflows or vanishes, but only ratios of weights matter."""
     rows = counts(10)
     tracker = Tracker(make_model("sd", {"precision": 1e6, "lambda_score": 0.9, "lambda_learn": 0.9}), closed_background)
-    tracker.add_topic("t", [document(rows[0])])
+    tracker.add_story("t", [document(rows[0])])
     for row in rows[1:]:
         tracker.learn("t", document(row))
         assert np.isfinite(tracker.score(document(row))).all()
@@ -209,7 +208,7 @@ def test_vector_space_by_hand() -> None:
     """N = 3 documents, word a in 2 of them, b in 1: idf log(4/2.5), log(4/1.5). Seed (1, 0), document (1, 1)."""
     background = Background.of_counts(np.array([[1, 0], [1, 1], [0, 0]]), ["a", "b"])
     tracker = Tracker(make_model("tfidf"), background)
-    tracker.add_topic("t", [background.document("s", ["a"])])
+    tracker.add_story("t", [background.document("s", ["a"])])
     a, b = math.log(4 / 2.5), math.log(4 / 1.5)
     assert tracker.score(background.document("d", ["a", "b"]))[0] == pytest.approx(a / math.hypot(a, b), abs=1e-15)
 
@@ -219,8 +218,8 @@ def test_several_seeds_weigh_alike_and_order_does_not_matter(name: str) -> None:
     _, background = corpus()
     rows = counts(10)
     one, other = (Tracker(make_model(name, PARAMETERS[name]), background) for _ in range(2))
-    one.add_topic("t", [document(rows[0]), document(rows[1])])
-    other.add_topic("t", [document(rows[1]), document(rows[0])])
+    one.add_story("t", [document(rows[0]), document(rows[1])])
+    other.add_story("t", [document(rows[1]), document(rows[0])])
     for row in rows[2:]:
         assert one.score(document(row))[0] == pytest.approx(other.score(document(row))[0], rel=1e-12, abs=1e-14)
 
@@ -229,7 +228,7 @@ def test_several_seeds_weigh_alike_and_order_does_not_matter(name: str) -> None:
 def test_words_never_seen_have_finite_scores(name: str) -> None:
     _, background = corpus()
     tracker = Tracker(make_model(name, PARAMETERS[name]), background)
-    tracker.add_topic("t", [background.document("s", ["brand", "new", "w01"])])
+    tracker.add_story("t", [background.document("s", ["brand", "new", "w01"])])
     for terms in (["brand", "w01"], ["other", "unknown"], []):
         assert np.isfinite(tracker.score(background.document("d", terms))).all()
     tracker.learn("t", background.document("d", ["newer", "still"]))
@@ -243,19 +242,19 @@ def test_replaying_a_matrix_is_the_online_loop_to_the_last_bit(name: str) -> Non
     seeds = {f"t{i}": i for i in range(12)}
     feedback = {f"t{i}": range(i + 3, 100, 11) for i in range(0, 12, 2)}
     marks: dict[str, list[str]] = {}
-    for topic, rows in feedback.items():
+    for story, rows in feedback.items():
         for row in rows:
-            marks.setdefault(f"d{row}", []).append(topic)
+            marks.setdefault(f"d{row}", []).append(story)
     model = make_model(name, PARAMETERS[name])
     tracker = Tracker(model, background, feedback=marks)
-    for topic, row in seeds.items():
-        tracker.expect_seed(topic, f"d{row}")
-    online: dict[str, list[float]] = {topic: [] for topic in seeds}
+    for story, row in seeds.items():
+        tracker.expect_seed(story, f"d{row}")
+    online: dict[str, list[float]] = {story: [] for story in seeds}
     for step in tracker.track(stream):
         for decision in step.decisions():
-            online[decision.topic].append(decision.score)
-    for topic, scores in replay(model, background, stream, seeds, feedback).items():
-        assert scores.tolist() == online[topic]
+            online[decision.story].append(decision.score)
+    for story, scores in replay(model, background, stream, seeds, feedback).items():
+        assert scores.tolist() == online[story]
 
 
 def test_replay_refuses_a_background_that_grows() -> None:
@@ -290,7 +289,7 @@ def test_a_uniform_kernel_that_reaches_everything_forgets_nothing(name: str) -> 
     plain = Tracker(make_model(name, PARAMETERS[name]), background)
     fading = Tracker(make_model(name, PARAMETERS[name]), background, forgetting=Forgetting("uniform", 1e9))
     for tracker in (plain, fading):
-        tracker.add_topic("t", [document(rows[0], time=0)])
+        tracker.add_story("t", [document(rows[0], time=0)])
         for i, row in enumerate(rows[1:15], 1):
             tracker.learn("t", document(row, time=i))
     for row in rows[15:]:
@@ -299,27 +298,27 @@ def test_a_uniform_kernel_that_reaches_everything_forgets_nothing(name: str) -> 
 
 def test_forgetting_by_hand() -> None:
     """Triangular kernel, h = 10: learnt at time 0 and 5, at 5 the first counts 1/2. RM's λ_M = .5, words a, b, c:
-    weights of the topic's words are .5 (seed + ½ first + second) / 2.5."""
+    weights of the story's words are .5 (seed + ½ first + second) / 2.5."""
     background = Background.of_counts(np.eye(3), ["a", "b", "c"])
     tracker = Tracker(make_model("rm", {"lambda_learn": 0.5}), background, forgetting=Forgetting("triangular", 10.0))
-    tracker.add_topic("t", [background.document("s", ["a"])])
+    tracker.add_story("t", [background.document("s", ["a"])])
     tracker.learn("t", background.document("x", ["b"], 0))
     tracker.learn("t", background.document("y", ["c"], 5))
-    assert tracker.topics[0].weights.tolist() == pytest.approx([0.5 / 2.5, 0.25 / 2.5, 0.5 / 2.5])
+    assert tracker.stories[0].weights.tolist() == pytest.approx([0.5 / 2.5, 0.25 / 2.5, 0.5 / 2.5])
     tracker.learn("t", background.document("z", ["c"], 12))  # the first is out of reach: 12 > 10
     kept = [0.5, 0.0, 0.5 * 0.3 + 0.5]
-    assert tracker.topics[0].weights.tolist() == pytest.approx([value / 2.3 for value in kept])
+    assert tracker.stories[0].weights.tolist() == pytest.approx([value / 2.3 for value in kept])
 
 
 def test_only_so_many_documents_are_remembered() -> None:
     _, background = corpus()
     tracker = Tracker(make_model("rm"), background, forgetting=Forgetting("exponential", 10.0, remember=3))
     rows = counts(20)
-    tracker.add_topic("t", [document(rows[0], time=0)])
+    tracker.add_story("t", [document(rows[0], time=0)])
     for i, row in enumerate(rows[1:], 1):
         tracker.learn("t", document(row, time=i))
-    assert [one.time for one in tracker.topics[0].memory or ()] == [17, 18, 19]
-    assert tracker.topics[0].n_learnt == 19
+    assert [one.time for one in tracker.stories[0].memory or ()] == [17, 18, 19]
+    assert tracker.stories[0].n_learnt == 19
 
 
 def test_bad_forgetting() -> None:

@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sdretrieval.errors import InputError, ParameterError, SdretrievalError
-from sdretrieval.tracking import loops
-from sdretrieval.tracking.background import GROWTH, Background
-from sdretrieval.tracking.forgetting import Forgetting
-from sdretrieval.tracking.journal import CHECKPOINT, JOURNAL, StateFolder
-from sdretrieval.tracking.models import MODELS, make_model
-from sdretrieval.tracking.state import load_tracker, save_tracker
-from sdretrieval.tracking.tracker import Tracker
+from sdretrieval.core.errors import InputError, ParameterError, SdretrievalError
+from sdretrieval.learn.tracking import score_loops as loops
+from sdretrieval.learn.tracking.state import CHECKPOINT, JOURNAL, StateFolder, load_tracker, save_tracker
+from sdretrieval.learn.tracking.story import Forgetting
+from sdretrieval.learn.tracking.story_models import MODELS, make_model
+from sdretrieval.learn.tracking.stream_background import GROWTH, Background
+from sdretrieval.learn.tracking.tracker import Tracker
 
 Text = list[str]
 # Adaptation thresholds that some documents pass and others do not.
@@ -45,11 +44,14 @@ def make_tracker(name: str, *, grows: bool = True, forget: bool = False) -> Trac
             background.count(background.document(docid, words, time))
         background.freeze()
     tracker = Tracker(
-        make_model(name), background, threshold=ADAPT[name] - abs(ADAPT[name]) / 4,
-        adapt_threshold=ADAPT[name], forgetting=Forgetting("tricube", 20_000.0) if forget else None,
+        make_model(name),
+        background,
+        threshold=ADAPT[name] - abs(ADAPT[name]) / 4,
+        adapt_threshold=ADAPT[name],
+        forgetting=Forgetting("tricube", 20_000.0) if forget else None,
         feedback={"d0-7": ["query", "seed"], "d0-31": ["seed"]},
-    )  # fmt: skip
-    tracker.add_topic("query", [background.document("q", ["s1-1", "s1-2", "s1-3"])])
+    )
+    tracker.add_story("query", [background.document("q", ["s1-1", "s1-2", "s1-3"])])
     tracker.expect_seed("seed", "d0-3")
     tracker.expect_seed("later", "d0-20")
     return tracker
@@ -60,7 +62,7 @@ def follow(tracker: Tracker, stream: list[tuple[str, Text, int]]) -> list[tuple]
     found = []
     for docid, words, time in stream:
         step = tracker.process(tracker.background.document(docid, words, time))
-        found += [(d.docid, d.topic, d.score, d.on_topic, d.adapted) for d in step.decisions()]
+        found += [(d.docid, d.story, d.score, d.on_topic, d.adapted) for d in step.decisions()]
     return found
 
 
@@ -102,29 +104,29 @@ def test_a_document_is_scored_before_it_is_learnt_from() -> None:
         watched.process(watched.background.document(docid, words, time))
 
 
-def test_a_seed_is_not_a_trial_of_its_topic() -> None:
+def test_a_seed_is_not_a_trial_of_its_story() -> None:
     tracker = make_tracker("rm")
     found = follow(tracker, texts(10))
-    assert [docid for docid, topic, *_ in found if topic == "seed"] == [f"d0-{i}" for i in range(4, 10)]
+    assert [docid for docid, story, *_ in found if story == "seed"] == [f"d0-{i}" for i in range(4, 10)]
 
 
 def test_given_feedback_is_learnt_whatever_its_score() -> None:
     background = Background.of_counts(np.eye(3), ["a", "b", "c"])
     tracker = Tracker(make_model("rm"), background, feedback={"x": ["t"]})
-    tracker.add_topic("t", [background.document("s", ["a"])])
+    tracker.add_story("t", [background.document("s", ["a"])])
     step = tracker.process(background.document("x", ["b"]))
     assert step.adapted == ("t",)
-    assert tracker.topics[0].words.tolist() == [0, 1]
+    assert tracker.stories[0].words.tolist() == [0, 1]
 
 
 def test_labelled_feedback_weighs_as_a_seed() -> None:
     """NB: P = 1 for a document known to be on topic, however unlikely the model finds it."""
     background = Background.of_counts(np.eye(3) * 50, ["a", "b", "c"])
     tracker = Tracker(make_model("nb"), background, feedback={"x": ["t"]}, labelled=True)
-    tracker.add_topic("t", [background.document("s", ["a"])])
+    tracker.add_story("t", [background.document("s", ["a"])])
     tracker.process(background.document("x", ["b"] * 3))
-    topic = tracker.topics[0]
-    assert (topic.seed.tolist(), topic.seed_mass, topic.n_seeds, topic.n_learnt) == ([1.0, 3.0], 4.0, 1, 1)
+    story = tracker.stories[0]
+    assert (story.seed.tolist(), story.seed_mass, story.n_seeds, story.n_learnt) == ([1.0, 3.0], 4.0, 1, 1)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -132,10 +134,10 @@ def test_inverted_and_single_scoring_agree_to_the_last_bit(name: str) -> None:
     rng = np.random.default_rng(3)
     tracker = make_tracker(name, grows=False)
     for i, (docid, words, time) in enumerate(texts(60, 2)):
-        tracker.add_topic(f"t{i}", [tracker.background.document(docid, words, time)])
+        tracker.add_story(f"t{i}", [tracker.background.document(docid, words, time)])
     document = tracker.background.document("d", texts(1, 8)[0][1] + ["s1-1", "s2-2"])
     tracker.score(document)  # inverts
-    for slot in rng.permutation(len(tracker.topics))[:20].tolist():
+    for slot in rng.permutation(len(tracker.stories))[:20].tolist():
         tracker._estimate(slot)  # the same model, now scored by itself
     tracker._rent = -(10**9)
     mixed = tracker.score(document)
@@ -143,7 +145,7 @@ def test_inverted_and_single_scoring_agree_to_the_last_bit(name: str) -> None:
     tracker._invert()
     assert tracker.score(document).tolist() == mixed.tolist()
     evidence, b = tracker.model.evidence(document, tracker.background)
-    plain = [loops.score_one(t.words, t.weights, document.words, evidence) + (t.k * b + t.c) for t in tracker.topics]
+    plain = [loops.score_one(t.words, t.weights, document.words, evidence) + (t.k * b + t.c) for t in tracker.stories]
     assert plain == mixed.tolist()
 
 
@@ -179,34 +181,34 @@ def test_an_earlier_corpus_stays_as_it_is() -> None:
 
 
 def test_seeds_given_before_the_stream_follow_general_english() -> None:
-    """A topic started before anything was seen ends as one whose seed came last."""
+    """A story started before anything was seen ends as one whose seed came last."""
     stream = texts(60)
     early, late = Tracker(make_model("sd"), Background()), Tracker(make_model("sd"), Background())
     terms = ["s1-1", "s1-2", "c1"]
-    early.add_topic("t", [early.background.document("q", terms)])
+    early.add_story("t", [early.background.document("q", terms)])
     late.background.document("q", terms)  # the same word numbers
     for tracker in (early, late):
         follow(tracker, stream)
         tracker.background.freeze()
     early._refresh()
-    late.add_topic("t", [late.background.document("q", terms)])
-    assert early.topics[0].weights == pytest.approx(late.topics[0].weights, rel=1e-12)
+    late.add_story("t", [late.background.document("q", terms)])
+    assert early.stories[0].weights == pytest.approx(late.stories[0].weights, rel=1e-12)
 
 
 # -- size ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("forget", [False, True])
-def test_memory_of_a_topic_is_bounded(forget: bool) -> None:
+def test_memory_of_a_story_is_bounded(forget: bool) -> None:
     background = Background()
     fading = Forgetting("exponential", 1e6, remember=5) if forget else None
     tracker = Tracker(make_model("rm"), background, adapt_threshold=-1e9, forgetting=fading, max_terms=100)
-    tracker.add_topic("t", [background.document("q", ["s1-1"])])
+    tracker.add_story("t", [background.document("q", ["s1-1"])])
     follow(tracker, texts(200))
-    assert tracker.topics[0].n_learnt == 200
-    assert len(tracker.topics[0].words) == 100
+    assert tracker.stories[0].n_learnt == 200
+    assert len(tracker.stories[0].words) == 100
     longest = 28
-    assert tracker.topic_bytes().max() <= 44 * 100 + (16 * longest * 5 if forget else 0)
+    assert tracker.story_bytes().max() <= 44 * 100 + (16 * longest * 5 if forget else 0)
 
 
 def test_words_kept_are_those_that_say_most() -> None:
@@ -214,8 +216,8 @@ def test_words_kept_are_those_that_say_most() -> None:
     for docid, words in (("1", ["common"] * 90 + ["rare"]), ("2", ["common", "other"])):
         tracker.background.count(tracker.background.document(docid, words))
     tracker.background.freeze()
-    tracker.add_topic("t", [tracker.background.document("q", ["common", "rare", "rare", "x", "x", "y", "y"])])
-    kept = [tracker.background.words[w] for w in tracker.topics[0].words]
+    tracker.add_story("t", [tracker.background.document("q", ["common", "rare", "rare", "x", "x", "y", "y"])])
+    kept = [tracker.background.words[w] for w in tracker.stories[0].words]
     assert kept == ["rare", "x", "y"]
 
 
@@ -238,7 +240,7 @@ def test_saved_and_resumed_is_never_interrupted(name: str, forget: bool, tmp_pat
 
 
 def test_states_from_elsewhere_are_refused(tmp_path: Path) -> None:
-    from sdretrieval.saved import save_arrays
+    from sdretrieval.core.saved_arrays import save_arrays
 
     (tmp_path / "text").write_text("hello")
     with pytest.raises(InputError, match="not a tracker"):
@@ -251,7 +253,7 @@ def test_states_from_elsewhere_are_refused(tmp_path: Path) -> None:
         load_tracker(tmp_path / "empty")
     tracker = make_tracker("rm")
     save_tracker(tmp_path / "whole", tracker)
-    from sdretrieval.saved import load_arrays
+    from sdretrieval.core.saved_arrays import load_arrays
 
     header, arrays = load_arrays(tmp_path / "whole", "tracker")
     arrays["topic_words"] = arrays["topic_words"] + 10**6
@@ -270,7 +272,7 @@ def run_with_state(folder: Path, stream: list[tuple[str, Text, int]], *, stop: i
         if state.exists:
             tracker, step, _ = state.resume()
             if step is not None:
-                found += [(d.docid, d.topic, d.score, d.on_topic, d.adapted) for d in step.decisions()]
+                found += [(d.docid, d.story, d.score, d.on_topic, d.adapted) for d in step.decisions()]
         else:
             tracker = make_tracker("sd")
             state.checkpoint(tracker, [])
@@ -278,7 +280,7 @@ def run_with_state(folder: Path, stream: list[tuple[str, Text, int]], *, stop: i
             document = tracker.background.document(docid, words, time)
             state.before(tracker, document, [])
             step = tracker.process(document)
-            found += [(d.docid, d.topic, d.score, d.on_topic, d.adapted) for d in step.decisions()]
+            found += [(d.docid, d.story, d.score, d.on_topic, d.adapted) for d in step.decisions()]
             state.after(tracker, [])
         return found
 
@@ -349,10 +351,10 @@ def test_bad_input() -> None:
         Tracker(make_model("rm"), background, max_terms=0)
     tracker = Tracker(make_model("rm"), background)
     with pytest.raises(ParameterError, match="no seed with a word"):
-        tracker.add_topic("t", [background.document("q", [])])
-    tracker.add_topic("t", [background.document("q", ["a"])])
+        tracker.add_story("t", [background.document("q", [])])
+    tracker.add_story("t", [background.document("q", ["a"])])
     with pytest.raises(ParameterError, match="already followed"):
-        tracker.add_topic("t", [background.document("q", ["a"])])
+        tracker.add_story("t", [background.document("q", ["a"])])
     with pytest.raises(ParameterError, match="'u' is not followed"):
         tracker.learn("u", background.document("d", ["a"]))
     with pytest.raises(ParameterError, match="counts must be positive"):

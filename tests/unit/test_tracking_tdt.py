@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sdretrieval.errors import InputError, ParameterError
-from sdretrieval.tracking.det import TICKS, det_figure, write_det
-from sdretrieval.tracking.judging import Decisions, read_decisions, trials_of
-from sdretrieval.tracking.tdt import Costs, Trials, compare_trackers, det_curve, evaluate_trials
+from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.learn.tracking.decisions import Decisions, read_decisions
+from sdretrieval.learn.tracking.det import TICKS, det_figure, write_det
+from sdretrieval.learn.tracking.tdt import Costs, Trials, compare_trackers, det_curve, evaluate_trials, trials_of
 
-# Topic a: targets at .9, .4; others at .8, .3, .2, .1. Topic b: targets at .7; others at .6, .5.
+# Story a: targets at .9, .4; others at .8, .3, .2, .1. Story b: targets at .7; others at .6, .5.
 HAND = {
     "a": Trials(np.array([0.9, 0.8, 0.4, 0.3, 0.2, 0.1]), np.array([1, 0, 1, 0, 0, 0], bool)),
     "b": Trials(np.array([0.7, 0.6, 0.5]), np.array([1, 0, 0], bool)),
@@ -41,12 +41,12 @@ def test_topic_weighted_by_hand() -> None:
     curve = det_curve(HAND)
     at = curve.thresholds.tolist().index(0.7)
     assert (curve.p_miss[at], curve.p_fa[at]) == (pytest.approx(0.25), pytest.approx(0.125))
-    assert found.per_topic["a"].cost == 0.5
-    assert found.per_topic["b"].cost == 1.0
-    assert found.per_topic["a"].own_min_cost == 0.5
-    assert found.per_topic["b"].own_min_cost == 0.0
-    assert found.per_topic["b"].own_threshold == 0.7
-    assert np.mean(list(found.topic_costs().values())) == pytest.approx(found.min_cost)
+    assert found.per_story["a"].cost == 0.5
+    assert found.per_story["b"].cost == 1.0
+    assert found.per_story["a"].own_min_cost == 0.5
+    assert found.per_story["b"].own_min_cost == 0.0
+    assert found.per_story["b"].own_threshold == 0.7
+    assert np.mean(list(found.story_costs().values())) == pytest.approx(found.min_cost)
 
 
 def test_story_weighted_by_hand() -> None:
@@ -66,7 +66,7 @@ def test_actual_cost_is_of_the_decisions_made() -> None:
     }
     found = evaluate_trials(trials)
     assert found.actual_cost == pytest.approx(0.75 + 4.9 * 0.125)
-    assert found.per_topic["a"].decided_cost == pytest.approx(0.5 + 4.9 * 0.25)
+    assert found.per_story["a"].decided_cost == pytest.approx(0.5 + 4.9 * 0.25)
     assert isnan(evaluate_trials(HAND).actual_cost)
 
 
@@ -74,7 +74,7 @@ def test_unlisted_documents_are_below_every_threshold() -> None:
     trials = {"a": Trials(np.array([0.9, 0.8]), np.array([True, False]), None, unlisted_targets=3, unlisted_others=99)}
     found = evaluate_trials(trials)
     assert found.p_miss == 0.75
-    assert found.per_topic["a"].others == 100
+    assert found.per_story["a"].others == 100
     curve = det_curve(trials)
     assert curve.p_miss.tolist() == pytest.approx([1, 0.75, 0.75])
     assert curve.p_fa.tolist() == pytest.approx([0, 0, 0.01])
@@ -86,7 +86,7 @@ def test_equal_scores_are_one_threshold() -> None:
     assert det_curve(trials).p_fa.tolist() == [0.0, 0.5, 1.0]
 
 
-def test_topics_without_targets_are_named_and_left_out() -> None:
+def test_stories_without_targets_are_named_and_left_out() -> None:
     trials = {**HAND, "none": Trials(np.array([5.0]), np.array([False]))}
     found = evaluate_trials(trials)
     assert found.skipped == ("none",)
@@ -131,7 +131,7 @@ def test_min_cost_is_the_least_over_all_thresholds(trials: dict[str, Trials], we
 
 
 def test_comparison_counts_lower_cost_as_better() -> None:
-    """Against a system that is perfect on both topics, HAND costs more on both: wins are topics that cost more."""
+    """Against a system that is perfect on both stories, HAND costs more on both: wins are stories that cost more."""
     perfect = {name: Trials(t.targets.astype(float), t.targets) for name, t in HAND.items()}
     c = compare_trackers(evaluate_trials(HAND, name="hand"), evaluate_trials(perfect, name="perfect"))
     assert (c.wins, c.losses, c.difference) == (2, 0, pytest.approx(0.75))
@@ -149,7 +149,7 @@ def test_bad_trials() -> None:
         Trials(np.array([1.0]), np.array([True, False]))
     with pytest.raises(ParameterError, match="weighting"):
         det_curve(HAND, "document")
-    with pytest.raises(ParameterError, match="no topic"):
+    with pytest.raises(ParameterError, match="no story"):
         det_curve({})
     with pytest.raises(ParameterError, match="nothing can be missed"):
         evaluate_trials({"a": Trials(np.array([1.0]), np.array([False]))})
@@ -164,10 +164,13 @@ def write(path: Path, records: list[dict]) -> Path:
 
 
 def test_decisions_are_read(tmp_path: Path) -> None:
-    path = write(tmp_path / "d.jsonl", [
-        {"topic": "a", "docid": "1", "score": 0.5, "on_topic": True},
-        {"topic": "a", "docid": "2", "score": -1e-5, "on_topic": False},
-    ])  # fmt: skip
+    path = write(
+        tmp_path / "d.jsonl",
+        [
+            {"topic": "a", "docid": "1", "score": 0.5, "on_topic": True},
+            {"topic": "a", "docid": "2", "score": -1e-5, "on_topic": False},
+        ],
+    )
     found = read_decisions(path)
     assert found.scores == {"a": {"1": 0.5, "2": -1e-5}}
     assert not found.only_yes and not found.from_run

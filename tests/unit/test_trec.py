@@ -8,10 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from sdretrieval.errors import InputError, ParameterError
-from sdretrieval.records import Qrels, Ranking, Run, Topic
-from sdretrieval.times import parse_time
-from sdretrieval.trec import (
+from sdretrieval.collection.records import Qrels, Ranking, Run, Topic
+from sdretrieval.collection.trec import (
     read_qrels,
     read_run,
     read_times,
@@ -21,6 +19,8 @@ from sdretrieval.trec import (
     write_run,
     write_topics,
 )
+from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.times import parse_time
 
 
 @pytest.fixture
@@ -449,11 +449,7 @@ def test_microblog_topics_need_their_time_when_the_format_is_given(file):
 
 def test_tsv(file):
     topics = read_topics(file("007\tsalt  mines\n\nx-2\tferry\t2011-03-13\n3\ttea\t\n"))
-    assert topics == [
-        Topic("007", "salt  mines"),
-        Topic("x-2", "ferry", parse_time("2011-03-13")),
-        Topic("3", "tea"),
-    ]
+    assert topics == [Topic("007", "salt  mines"), Topic("x-2", "ferry", parse_time("2011-03-13")), Topic("3", "tea")]
 
 
 def test_tsv_header(file):

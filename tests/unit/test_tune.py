@@ -11,15 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sdretrieval.errors import InputError, ParameterError
+from sdretrieval.collection.records import Qrels, Ranking, Run, Topic
+from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.evaluate import evaluate
-from sdretrieval.ranking.base import make_ranker, rankers
-from sdretrieval.ranking.engine import Engine
-from sdretrieval.ranking.query import Query
-from sdretrieval.records import Qrels, Ranking, Run, Topic
-from sdretrieval.retrieval import search
-from sdretrieval.snapshot import Snapshot
-from sdretrieval.tune import (
+from sdretrieval.evaluate.tune import (
     Problem,
     StagedEngine,
     Trace,
@@ -32,7 +27,12 @@ from sdretrieval.tune import (
     space_of,
     tune,
     write_profile,
-)  # fmt: skip
+)
+from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.ranking.engine import Engine
+from sdretrieval.ranking.query import Query
+from sdretrieval.ranking.registry import make_ranker, rankers
+from sdretrieval.ranking.retrieval import search
 
 # -- the space ---------------------------------------------------------------------------------------------------
 
@@ -166,11 +166,13 @@ class Table:
         self.asked.append((ranker.mu, ranker.lam))
         # Each topic has its own dice, so that one topic's values may change and no other's do.
         return {
-            qid: float(np.random.default_rng(
-                [self.seed, self.changed.get(qid, 0), int(ranker.mu), int(ranker.lam * 10), i]
-            ).random())
+            qid: float(
+                np.random.default_rng(
+                    [self.seed, self.changed.get(qid, 0), int(ranker.mu), int(ranker.lam * 10), i]
+                ).random()
+            )
             for i, qid in enumerate(QIDS)
-        }  # fmt: skip
+        }
 
 
 RANKER = make_ranker("ql", ["mu=200"])
@@ -315,10 +317,13 @@ def test_identity_tells_tunings_apart():
     assert identity_of(Table(1), RANKER) == base
     others = []
     for name, value in (
-        ("measure", "P@5"), ("hits", 10), ("candidates", {"q1": np.array([1, 2])}),
-        ("snapshot", SimpleNamespace(fingerprint="e" * 32)), ("qrels", Qrels({qid: {"d1": 2} for qid in QIDS})),
+        ("measure", "P@5"),
+        ("hits", 10),
+        ("candidates", {"q1": np.array([1, 2])}),
+        ("snapshot", SimpleNamespace(fingerprint="e" * 32)),
+        ("qrels", Qrels({qid: {"d1": 2} for qid in QIDS})),
         ("queries", [SimpleNamespace(qid=qid, text="other words") for qid in QIDS]),
-    ):  # fmt: skip
+    ):
         problem = Table(0)
         setattr(problem, name, value)
         others.append(identity_of(problem, RANKER))
@@ -336,13 +341,16 @@ def test_a_trace_of_another_tuning_is_refused_and_kept(tmp_path):
     assert trace.read_bytes() == before
 
 
-@pytest.mark.parametrize(("line", "told"), [
-    ("not json", ":2: not a trace line"),
-    ("[]", ":2: not a trace line"),
-    ('{"settings": {"mu": 1.0}}', ":2: not a trace line: no 'values'"),
-    ('{"settings": {"mu": 1.0}, "values": {"q0": 1.0}}', ":2: not a trace line: it has other topics"),
-    ('{"settings": {"mu": 1.0}, "values": {"q0": "high"}}', ":2: not a trace line"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("not json", ":2: not a trace line"),
+        ("[]", ":2: not a trace line"),
+        ('{"settings": {"mu": 1.0}}', ":2: not a trace line: no 'values'"),
+        ('{"settings": {"mu": 1.0}, "values": {"q0": 1.0}}', ":2: not a trace line: it has other topics"),
+        ('{"settings": {"mu": 1.0}, "values": {"q0": "high"}}', ":2: not a trace line"),
+    ],
+)
 def test_a_damaged_line_is_named(tmp_path, line, told):
     path = tmp_path / "trace.jsonl"
     path.write_text('{"tuning": {"model": "ql"}}\n' + line + "\n")

@@ -8,14 +8,15 @@ import numpy as np
 import oracle
 import pytest
 
-from sdretrieval import kernels
-from sdretrieval.errors import ParameterError
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.ranking import loops as kernels
 from sdretrieval.ranking import weighting as w
-from sdretrieval.ranking.base import Plan, make_ranker
-from sdretrieval.ranking.engine import Engine
+from sdretrieval.ranking.base import Plan
+from sdretrieval.ranking.engine import Engine, RankOptions
 from sdretrieval.ranking.query import Query
+from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.term_model import TermModel
-from sdretrieval.snapshot import Snapshot
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def snapshot() -> Snapshot:
 
 def theta(snapshot: Snapshot, smoothing: w.Weighting, doc: str, word: str) -> float:
     """θ^D_w as the parts say it: exp(φ) (1-λ_D) p."""
-    d, t = snapshot.doc_index(doc), snapshot.term_id(word)
+    d, t = snapshot.docids.find(doc), snapshot.term_id(word)
     counts = np.array([snapshot.by_doc[d, t]], dtype=float)
     lengths = snapshot.doc_lengths[[d]].astype(float)
     A = smoothing.term_factors(snapshot.statistics, np.array([t]))
@@ -181,7 +182,7 @@ def test_the_background_is_part_of_mass_and_density():
 def test_pruning_refuses_to_keep_nothing():
     snapshot = Snapshot.from_counts([[1, 1]], ["a", "b"])
     with pytest.raises(ParameterError, match="prune must keep at least 1 word; got 0"):
-        list(Engine(snapshot).rank(make_ranker("rm"), [Query.from_words(snapshot, ["a"])], prune=0))
+        list(Engine(snapshot).rank(make_ranker("rm"), [Query.from_words(snapshot, ["a"])], RankOptions(prune=0)))
 
 
 def test_documents_of_one_length_keep_their_dirichlet_share():

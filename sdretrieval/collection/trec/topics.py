@@ -1,0 +1,176 @@
+"""Topics: what all formats share; the formats themselves are in topic_formats.py."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from os import fspath
+from typing import Literal
+
+from sdretrieval.collection.records import Topic
+from sdretrieval.collection.trec.topic_formats import (
+    ALIASES,
+    FORMAT_REMEDY,
+    PARSERS,
+    TOPIC_FORMATS,
+    TopicFile,
+    detect_format,
+    is_header,
+)
+from sdretrieval.collection.trec.trec_file import CONTROL, SURROGATE, Path, TrecFile, check_writable, shown
+from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.files import atomic_writer
+from sdretrieval.core.times import format_time
+
+
+def read_topics(
+    path: Path,
+    format: str | None = None,
+    field: str = "title",
+    times: Path | None = None,
+    *,
+    names: Mapping[str, str] | None = None,
+    qids: Literal["plain", "as-written"] = "plain",
+) -> list[Topic]:
+    """Read topics in the order of the file.
+
+    Parameters
+    ----------
+    format
+        One of :data:`TOPIC_FORMATS`; told from the first lines where it is not given.
+    field
+        Which text is the query. ``"title"`` is the query proper under whatever name the format has for it
+        (``<title>``, ``<query>``, ``text``, ``.W``). ``<top>`` and JSONL topics may have more: ``"desc"``,
+        ``"title+desc"``, ``"title+desc+narr"``. What is not chosen stays in ``Topic.fields``.
+    times
+        A file of ``qid TAB time`` lines that gives, or overrides, the query times.
+    names
+        JSONL's own names for ``qid``, ``text`` and ``time``, e.g. ``{"text": "question"}``.
+    qids
+        Qrels call topic ``MB001`` 1 and topic ``051`` 51. ``"plain"`` does the same to the numbers in ``<top>``,
+        SMART and CACM files; ``"as-written"`` leaves them. TSV and JSONL ids are never touched.
+
+    Returns
+    -------
+    list of Topic
+    """
+    if qids not in ("plain", "as-written"):
+        raise ParameterError(f"qids must be 'plain' or 'as-written', got {qids!r}")
+    if names and (unknown := sorted(set(names) - {"qid", "text", "time"})):
+        raise ParameterError(f"names maps 'qid', 'text' and 'time', got {unknown[0]!r}")
+    wanted = [ALIASES.get(name, name) for name in field.lower().split("+")]
+    file = TopicFile(path, wanted=wanted, names=names or {})
+    format = detect_format(file) if format is None else format
+    if format not in TOPIC_FORMATS:
+        remedy = f"Pass one of {', '.join(TOPIC_FORMATS)}."
+        raise ParameterError(f"unknown topic format {shown(format)}", remedy=remedy)
+    if names and format != "jsonl":
+        raise ParameterError(f"names is for JSONL topics, but {fspath(path)} is read as {format}")
+    if format in ("tsv", "smart", "cacm") and wanted != ["title"]:
+        message = f"{format} topics have one text, but field {field!r} of {fspath(path)} was asked for"
+        raise ParameterError(message, remedy="Pass field 'title', which is that text.")
+    plain = qids == "plain" and format not in ("tsv", "jsonl")
+    topics: dict[str, Topic] = {}
+    places: dict[str, int] = {}
+    for raw in PARSERS[format](file):
+        qid = _plain(raw.qid) if plain else raw.qid
+        file.check_token(raw.line, "topic id", qid)
+        if qid in topics:
+            remedy = "Give each topic its own id." + (" qids='as-written' keeps its zeros." if plain else "")
+            file.fail(raw.line, f"topic {shown(qid)} again: first on line {places[qid]}", remedy)
+        if not raw.text:
+            file.fail(raw.line, f"topic {shown(qid)} has no text", "Write the query, or remove the topic.")
+        time = None if raw.time in (None, "") else file.time(raw.time_line or raw.line, raw.time)
+        topics[qid] = Topic(qid, raw.text, time, raw.fields)
+        places[qid] = raw.line
+    if not topics:
+        raise InputError(f"no topics in this file, read as {format}", file=path, remedy=FORMAT_REMEDY)
+    if times is not None:
+        for qid, (line, time) in _read_times(times).items():
+            name = qid if qid in topics or not plain else _plain(qid)
+            if name not in topics:
+                TrecFile(times).fail(line, f"topic {shown(qid)} is not in {fspath(path)}", "Remove the line.")
+            topics[name] = replace(topics[name], time=time)
+    return list(topics.values())
+
+
+def read_times(path: Path) -> dict[str, int]:
+    """Read query times, ``qid TAB time`` a line: ms since 1970 by topic."""
+    return {qid: time for qid, (_, time) in _read_times(path).items()}
+
+
+def write_topics(path: Path, topics: Iterable[Topic], format: str | None = None) -> None:
+    """Write topics as TSV or JSONL: as told, else by the name (``.jsonl``, ``.jsonl.gz``; TSV otherwise).
+
+    TSV keeps id, text and time; JSONL keeps the fields too.
+    """
+    if format is None:
+        format = "jsonl" if fspath(path).removesuffix(".gz").endswith(".jsonl") else "tsv"
+    if format not in ("tsv", "jsonl"):
+        raise ParameterError(f"topics are written as 'tsv' or 'jsonl', not as {shown(format)}")
+    topics = list(topics)
+    check_writable("topic id", [topic.qid for topic in topics])
+    if not topics:
+        raise ParameterError(f"no topics: nothing to write to {fspath(path)}")
+    if len({topic.qid for topic in topics}) != len(topics):
+        raise ParameterError("two topics have the same id")
+    with atomic_writer(path) as stream:
+        for topic in topics:
+            stream.write(_jsonl_line(topic) if format == "jsonl" else _tsv_line(topic))
+
+
+def _jsonl_line(topic: Topic) -> str:
+    record: dict[str, object] = {"qid": topic.qid, "text": _checked_text(topic)}
+    if topic.time is not None:
+        record["time"] = format_time(topic.time)
+    if topic.fields:
+        if SURROGATE.search("".join([*topic.fields.keys(), *topic.fields.values()])):
+            raise ParameterError(f"a field of topic {topic.qid!r} is not Unicode text")
+        record["fields"] = dict(topic.fields)  # apart, so that no field can pose as the id, text or time
+    # ASCII escapes: no character of a text can then be taken for the end of a line.
+    return json.dumps(record) + "\n"
+
+
+def _tsv_line(topic: Topic) -> str:
+    text = _checked_text(topic)
+    if CONTROL.search(text) or is_header([topic.qid, text]):
+        raise ParameterError(
+            f"text {shown(text)} of topic {topic.qid!r} would not survive in a TSV file",
+            remedy="Write it to a .jsonl file instead, or remove tabs, line ends and control characters.",
+        )
+    return f"{topic.qid}\t{text}" + ("" if topic.time is None else f"\t{format_time(topic.time)}") + "\n"
+
+
+def _checked_text(topic: Topic) -> str:
+    text = topic.text.strip()
+    if not text or SURROGATE.search(text):
+        raise ParameterError(f"topic {topic.qid!r} needs a text in Unicode, got {shown(topic.text)}")
+    return text
+
+
+def _plain(qid: str) -> str:
+    number = re.fullmatch(r"(?:MB)?0*([0-9]+)", qid, re.IGNORECASE)
+    return number[1] if number else qid
+
+
+def _read_times(path: Path) -> dict[str, tuple[int, int]]:
+    """Line and time by topic."""
+    file = TrecFile(path)
+    form = "Each line is: qid, tab, time."
+    times: dict[str, tuple[int, int]] = {}
+    for line, text in file.lines():
+        if not text.strip():
+            continue
+        columns = [column.strip() for column in text.split("\t")]
+        if len(columns) != 2:
+            file.fail(line, f"expected 2 columns at tabs, found {len(columns)}: {shown(text)}", form)
+        qid, time = columns
+        file.check_token(line, "topic id", qid)
+        if qid in times:
+            file.fail(line, f"topic {shown(qid)} again: first on line {times[qid][0]}", "Remove one line.")
+        times[qid] = line, file.time(line, time)
+    if not times:
+        raise InputError("the file is empty", file=path, remedy=form)
+    return times

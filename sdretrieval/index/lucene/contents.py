@@ -1,0 +1,121 @@
+"""An index opened by Lucene: what is in it, and the fields its documents were stored with. Starts the JVM."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sdretrieval.core.errors import IndexProblem
+from sdretrieval.core.jvm import java_class, start_jvm
+from sdretrieval.core.progress import progress
+
+
+@contextmanager
+def opened(index: Path) -> Iterator[Any]:
+    """Lucene's DirectoryReader of an index."""
+    start_jvm()  # before jnius is imported, which would start one without Lucene
+    from jnius import JavaException  # starts Java
+
+    try:
+        folder = java_class("java.nio.file.Paths").get(str(index))
+        directory = java_class("org.apache.lucene.store.FSDirectory").open(folder)
+        reader = java_class("org.apache.lucene.index.DirectoryReader").open(directory)
+    except JavaException as error:
+        raise IndexProblem(
+            f"Lucene cannot open {index}: {error.innermessage or error}",
+            remedy="An index of another Lucene version, or one being written, must be rebuilt.",
+        ) from None
+    try:
+        yield reader
+    finally:
+        reader.close()
+        directory.close()
+
+
+@dataclass
+class IndexFacts:
+    """Counts and fields of an index, as Lucene sees it: for ``sdretrieval doctor``."""
+
+    documents: int
+    deleted: int
+    segments: int
+    fields: list[str] = field(default_factory=list)  # indexed fields
+    stored: list[str] = field(default_factory=list)  # stored fields of the first document
+    has_vectors: bool = False
+    has_positions: bool = False
+
+
+def lucene_version() -> str:
+    return java_class("org.apache.lucene.util.Version").LATEST.toString()
+
+
+def inspect_index(index: Path) -> IndexFacts:
+    """Open an index with Lucene and look around."""
+    with opened(index) as reader:
+        facts = IndexFacts(reader.numDocs(), reader.numDeletedDocs(), reader.leaves().size())
+        infos = java_class("org.apache.lucene.index.FieldInfos").getMergedFieldInfos(reader).iterator()
+        while infos.hasNext():
+            info = infos.next()
+            options = info.getIndexOptions().toString()
+            if options != "NONE":
+                facts.fields.append(info.name)
+            if info.name == "contents":
+                asks = getattr(info, "hasTermVectors", None) or info.hasVectors  # Lucene 10, Lucene 9
+                facts.has_vectors = bool(asks())
+                facts.has_positions = "POSITIONS" in options
+        if facts.documents:
+            first = reader.storedFields().document(0).getFields().iterator()
+            while first.hasNext():
+                facts.stored.append(first.next().name())
+        return facts
+
+
+def stored_records(index: Path) -> Iterator[dict[str, Any] | None]:
+    """The fields each document was indexed with, in the snapshot's order; None where nothing is stored.
+
+    About 15,000 documents a second.
+    """
+    with opened(index) as reader:
+        # The exporter leaves deleted documents out and numbers the rest in order: so it is here.
+        live = java_class("org.apache.lucene.index.MultiBits").getLiveDocs(reader)
+        stored = reader.storedFields()
+        numbers = range(reader.maxDoc())
+        for number in progress(numbers, total=len(numbers), label="reading fields", unit=" documents"):
+            if live is None or live.get(number):
+                yield _parsed(stored.document(number).get("raw"))
+
+
+def stored_document(index: Path, docid: str) -> dict[str, Any] | None:
+    """The fields a document was indexed with; None where the index stores none (or has no such document)."""
+    searcher = java_class("io.anserini.search.SimpleSearcher")(str(index))
+    try:
+        document = searcher.doc(docid)
+        return None if document is None else _parsed(document.get("raw"))
+    finally:
+        searcher.close()
+
+
+def _parsed(raw: str | None) -> dict[str, Any] | None:
+    """The fields in a document's stored raw text; text that is no JSON object is its contents."""
+    if raw is None:
+        return None
+    try:
+        value = json.loads(raw)
+    except ValueError:
+        return {"contents": raw}
+    return value if isinstance(value, dict) else {"contents": raw}
+
+
+def title_of(fields: Mapping[str, Any], length: int = 80) -> str:
+    """A stored document's title, or the beginning of its contents, on one line."""
+    lower = {str(name).lower(): value for name, value in fields.items()}
+    for name in ("title", "headline", "contents", "text", "body"):
+        value = lower.get(name)
+        if isinstance(value, str) and value.strip():
+            text = " ".join("".join(c if c.isprintable() else " " for c in value).split())
+            return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+    return ""

@@ -1,0 +1,331 @@
+"""What a worker answers about its shard: pure functions, so that a task may run twice, or anywhere, and change nothing.
+
+Plans travel in the words of the whole collection, with what only the whole plan tells: its mass Σ_w a_w and its
+constant Σ_w a_w log p_w. What is left is the same sum over a document's own words, in the same order (byte order of the
+words) and of the same numbers as in one index: scores are the same to the last bit.
+
+Lists of the best documents are merged pair by pair, on the workers. Each is in rank order and no longer than what is
+wanted of all shards together, so what is cut off can be in no merged list: the result is the same in whatever order
+shards answer, and however documents are spread over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sdretrieval.collection.records import Ranking, rank_order
+from sdretrieval.core import sorted_strings
+from sdretrieval.core.packed_strings import PackedStrings
+from sdretrieval.core.timeline import middle_of_bin
+from sdretrieval.core.times import UNDATED
+from sdretrieval.index.statistics import Statistics
+from sdretrieval.plugins.spark.shards import Shard
+from sdretrieval.ranking.base import Plan
+from sdretrieval.ranking.engine import BATCH, SCORES_IN_MEMORY, Engine, Ranked
+from sdretrieval.ranking.feedback import Rows
+from sdretrieval.ranking.term_model import TermModel
+from sdretrieval.ranking.time.drifting_background import DriftedStatistics, Drifting, DriftingBackground
+from sdretrieval.ranking.time.prior import Ratio
+from sdretrieval.ranking.time.prior_loops import time_span
+from sdretrieval.ranking.time.wrappers import best_places
+
+# -- the best documents -----------------------------------------------------------------------------------------
+
+_ARRAYS = ("numbers", "scores", "times")
+_BITS = 40  # of a document's number on the driver: its number in its shard; above them the shard's
+
+
+def numbered(shard: int, docs: np.ndarray) -> np.ndarray:
+    """Numbers of a shard's documents, as the driver has them."""
+    return (shard << _BITS) | docs.astype(np.int64)
+
+
+def split(numbers: np.ndarray) -> dict[int, np.ndarray]:
+    """Where the documents of each shard stand among numbers."""
+    shards = numbers >> _BITS
+    return {shard: np.flatnonzero(shards == shard) for shard in np.unique(shards).tolist()}
+
+
+def in_shard(numbers: np.ndarray) -> np.ndarray:
+    """The documents' own numbers in their shards."""
+    return numbers & ((1 << _BITS) - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """At most ``depth`` documents, best first."""
+
+    numbers: np.ndarray
+    scores: np.ndarray
+    times: np.ndarray
+    docids: PackedStrings
+    depth: int
+
+    def plus(self, other: Hits) -> Hits:
+        """The best of both."""
+        both = self._joined(other)
+        return both._taken(rank_order(both.docids, both.scores, self.depth))
+
+    def exactly_plus(self, other: Hits) -> Hits:
+        """The same where scores that differ only beyond single precision are no tie."""
+        both = self._joined(other)
+        return both._taken(rank_order(both.docids, np.unique(both.scores, return_inverse=True)[1], self.depth))
+
+    def _joined(self, other: Hits) -> Hits:
+        both = {name: np.concatenate([getattr(hits, name) for hits in (self, other)]) for name in _ARRAYS}
+        return Hits(**both, docids=sorted_strings.joined(self.docids, other.docids), depth=self.depth)
+
+    def _taken(self, order: np.ndarray) -> Hits:
+        some = {name: getattr(self, name)[order] for name in _ARRAYS}
+        return Hits(**some, docids=sorted_strings.taken(self.docids, order), depth=self.depth)
+
+    @property
+    def ranking(self) -> Ranking:
+        docids = list(self.docids)
+        if len(set(docids)) != len(docids):
+            return Ranking(docids, self.scores)  # which says that a docid is there twice
+        return Ranking.in_order(docids, self.scores)
+
+
+# -- plans -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SentStatistics:
+    """Statistics of one query, as of its time: at the plan's words, and general English whole where it is needed."""
+
+    n_docs: int
+    n_tokens: int
+    df: np.ndarray
+    cf: np.ndarray
+    p: np.ndarray
+    whole_p: np.ndarray | None
+
+
+@dataclass(frozen=True, eq=False)
+class SentPlan:
+    """A plan in the words of the whole collection. ``before``: rank only documents before a time (or at it)."""
+
+    plan: Plan
+    constant: float
+    statistics: SentStatistics | None = None
+    before: tuple[int, bool] | None = None
+    by_bin: np.ndarray | None = None  # constants by bin of the documents' times, undated last
+
+    @property
+    def shares_engine(self) -> bool:
+        """Whether the shard's own engine scores it; else it brings statistics or a limit of its own."""
+        return self.statistics is None and self.before is None
+
+
+@dataclass(frozen=True)
+class LocalModel(TermModel):
+    """The part of a model that a shard has words for, with the mass of the whole."""
+
+    whole_mass: float = 0.0
+
+    @property
+    def mass(self) -> float:
+        return self.whole_mass
+
+
+@dataclass(frozen=True, eq=False)
+class LocalPlan(Plan):
+    """The part of a plan that a shard has words for, with the constant of the whole."""
+
+    whole_constant: float = 0.0
+    by_bin: np.ndarray | None = None
+
+    def constant(self, statistics: Statistics) -> float:
+        return self.whole_constant
+
+
+def _hits(shard: Shard, found: Ranked, depth: int) -> Hits:
+    docs, scores = found
+    docids = sorted_strings.taken(shard.snapshot.docids, docs)
+    return Hits(numbered(shard.number, docs), scores, np.asarray(shard.snapshot.times)[docs], docids, depth)
+
+
+def _localised(shard: Shard, sent: SentPlan) -> tuple[Engine, LocalPlan]:
+    whole = sent.plan.model
+    known, terms = shard.local_terms(whole.terms)
+    model = LocalModel(terms, whole.weights[known], whole.background, whole.mass)
+    plan = LocalPlan(model, sent.plan.weighting, sent.plan.with_constant, sent.constant, sent.by_bin)
+    if sent.shares_engine:
+        return shard.engine, plan
+    return shard.engine.view(_statistics(shard, sent, known, terms), _allowed(shard, sent)), plan
+
+
+def _statistics(shard: Shard, sent: SentPlan, known: np.ndarray, terms: np.ndarray) -> Statistics:
+    given = sent.statistics
+    if given is None:
+        return shard.engine.statistics
+
+    def spread(values: np.ndarray) -> np.ndarray:
+        vector = np.zeros(shard.snapshot.n_terms, dtype=values.dtype)  # pages that nobody touches cost nothing
+        vector[terms] = values[known]
+        return vector
+
+    p = spread(given.p) if given.whole_p is None else given.whole_p[shard.term_map]
+    return DriftedStatistics(given.n_docs, given.n_tokens, spread(given.df), spread(given.cf), None, p)
+
+
+def _allowed(shard: Shard, sent: SentPlan) -> np.ndarray | None:
+    if sent.before is None:
+        return None
+    time, inclusive = sent.before
+    times = np.asarray(shard.snapshot.times)
+    return (times <= time if inclusive else times < time) & (times != UNDATED)
+
+
+# -- the passes --------------------------------------------------------------------------------------------------
+
+
+def best(shard: Shard, request: tuple[Sequence[SentPlan], Sequence[int]]) -> list[Hits]:
+    """The best documents of each plan, to a depth of its own."""
+    plans, depths = request
+    found: dict[int, Ranked] = {}
+    together: dict[tuple[int, int], list[int]] = {}
+    for i, sent in enumerate(plans):  # a plan with an engine of its own is walked by itself
+        together.setdefault((depths[i], -1 if sent.shares_engine else i), []).append(i)
+    for (depth, _), numbers in together.items():
+        local = [_localised(shard, plans[i]) for i in numbers]
+        engine = local[0][0]
+        found.update(zip(numbers, engine.best([plan for _, plan in local], depth), strict=True))
+    return [_hits(shard, found[i], depth) for i, depth in enumerate(depths)]
+
+
+@dataclass(frozen=True, eq=False)
+class Surveyed:
+    """What a time prior must know: first and last time of the documents met, and the best of them."""
+
+    low: float
+    high: float
+    best: Hits
+
+    def plus(self, other: Surveyed) -> Surveyed:
+        return Surveyed(min(self.low, other.low), max(self.high, other.high), self.best.exactly_plus(other.best))
+
+
+def survey(shard: Shard, request: tuple[Sequence[SentPlan], int, SentBackground | None]) -> list[Surveyed]:
+    """The evidence for a time prior: the ``depth`` best documents by score, ties by docid."""
+    plans, depth, background = request
+    ranks, times, result = shard.snapshot.docid_rank, np.asarray(shard.snapshot.times), []
+    for _, docs, scores in _scored(shard, plans, background):
+        places = best_places(scores, depth, ranks[docs])
+        low, high = time_span(times, docs)
+        result.append(Surveyed(low, high, _hits(shard, (docs[places], scores[places]), depth)))
+    return result
+
+
+def adjusted(
+    shard: Shard, request: tuple[Sequence[SentPlan], Sequence[tuple[Ratio, float]], int, SentBackground | None]
+) -> list[Hits]:
+    """The best documents after the prior was added."""
+    plans, priors, depth, background = request
+    times, result = np.asarray(shard.snapshot.times), []
+    for (engine, docs, scores), (ratio, factor) in zip(_scored(shard, plans, background), priors, strict=True):
+        scores = ratio.added(scores, times, docs, factor)
+        result.append(_hits(shard, engine.top_of_all(docs, scores, depth), depth))
+    return result
+
+
+def _scored(shard: Shard, plans: Sequence[SentPlan], background: SentBackground | None):
+    """Engine, documents met and scores of each plan; those of the shard's own engine a few at a time."""
+    drifting = None if background is None else ShardBackground(shard, background)
+    room = max(1, min(BATCH, SCORES_IN_MEMORY // max(3 * shard.snapshot.n_docs, 1)))
+    for start in range(0, len(plans), room):
+        local = [_localised(shard, sent) for sent in plans[start : start + room]]
+        shared = [plan for engine, plan in local if engine is shard.engine]
+        scored = iter(shard.engine.score_all(shared))
+        for engine, plan in local:
+            docs, scores = next(scored) if engine is shard.engine else engine.score_all([plan])[0]
+            if drifting is not None and plan.weighting.is_language_model:
+                scores = drifting.score_docs(engine, plan, docs)
+            yield engine, docs, scores
+
+
+def score(
+    shard: Shard, request: tuple[Sequence[SentPlan], SentBackground | None], wanted: Sequence[tuple[int, np.ndarray]]
+) -> list[tuple[int, np.ndarray]]:
+    """Scores of given documents: ``wanted`` names plans and local documents."""
+    plans, background = request
+    drifting = None if background is None else ShardBackground(shard, background)
+    result = []
+    for i, docs in wanted:
+        engine, plan = _localised(shard, plans[i])
+        if drifting is not None and plan.weighting.is_language_model:
+            result.append((i, drifting.score_docs(engine, plan, docs)))
+        else:
+            result.append((i, engine.score_docs(plan, docs)))
+    return result
+
+
+def rows(shard: Shard, request: None, docs: np.ndarray) -> Rows:
+    """The term counts of a few documents, in the words of the whole collection."""
+    local = Rows.of(shard.snapshot, docs)
+    terms = shard.term_map[local.terms].astype(np.int32) if len(local.terms) else local.terms
+    return Rows(local.ptr, terms, local.counts, local.lengths)
+
+
+@dataclass(frozen=True, eq=False)
+class Located:
+    """Numbers of wanted documents, -1 where no shard has one, and their times."""
+
+    numbers: np.ndarray
+    times: np.ndarray
+
+    def plus(self, other: Located) -> Located:
+        return Located(np.maximum(self.numbers, other.numbers), np.maximum(self.times, other.times))
+
+
+def locate(shard: Shard, wanted: PackedStrings) -> Located:
+    found = sorted_strings.find(shard.snapshot.docids, wanted)
+    here = found >= 0
+    numbers, times = np.full(len(wanted), -1, dtype=np.int64), np.full(len(wanted), UNDATED, dtype=np.int64)
+    numbers[here], times[here] = numbered(shard.number, found[here]), np.asarray(shard.snapshot.times)[found[here]]
+    return Located(numbers, times)
+
+
+def _bin_times(times: np.ndarray, resolution: float | None) -> np.ndarray:
+    at = times[times != UNDATED].astype(np.float64)
+    return at if resolution is None else middle_of_bin(at, resolution)
+
+
+# -- smoothing at the document's time ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SentBackground:
+    """General English of each bin of the documents' times; None where it is the global one."""
+
+    settings: Drifting
+    resolution: float | None
+    times: np.ndarray
+    models: Sequence[np.ndarray | None]
+
+
+class ShardBackground(DriftingBackground):
+    """The background at documents' times, with what the driver worked out."""
+
+    def __init__(self, shard: Shard, sent: SentBackground) -> None:
+        super().__init__(shard.snapshot, sent.settings)
+        self.shard, self.sent = shard, sent
+
+    @cached_property
+    def _document_bins(self) -> tuple[np.ndarray, np.ndarray]:
+        times = np.asarray(self.snapshot.times)
+        bins = np.full(len(times), -1, dtype=np.int64)
+        bins[times != UNDATED] = np.searchsorted(self.sent.times, _bin_times(times, self.sent.resolution))
+        return bins, self.sent.times
+
+    def statistics_at(self, time: float | None, statistics: Statistics) -> Statistics:
+        model = self.sent.models[int(np.searchsorted(self.sent.times, time))]  # type: ignore[arg-type]
+        return statistics if model is None else DriftedStatistics.around(statistics, model[self.shard.term_map])
+
+    def constant(self, number: int, plan: Plan, statistics: Statistics) -> float:
+        return float(plan.by_bin[number])  # type: ignore[attr-defined]

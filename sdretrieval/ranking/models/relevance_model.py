@@ -1,0 +1,121 @@
+"""Lavrenko's relevance model, thesis (5.1)-(5.9), and RM3: the same cut to its strongest words, mixed with the query.
+
+θ^R = Σ_i W_i θ^i        (5.4)     W_i = P(Q|θ^i) / Σ_k P(Q|θ^k)   (5.8)
+score(D) = Σ_w θ^R_w log θ^D_w     (5.9)
+
+λ_Q   smoothing in the first ranking and in W
+λ_M   smoothing of the feedback documents inside θ^R
+λ_CE  smoothing of documents in the final ranking
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from sdretrieval.core.parameters import choice, count, share, weight
+from sdretrieval.index.statistics import Statistics
+from sdretrieval.ranking.base import Expansion, Plan, Ranker, register
+from sdretrieval.ranking.feedback import Feedback, softmax, uniform
+from sdretrieval.ranking.models import anserini
+from sdretrieval.ranking.models.bm25 import b_parameter, k1_parameter
+from sdretrieval.ranking.models.query_likelihood import mu_parameter, smoother
+from sdretrieval.ranking.query import Query
+from sdretrieval.ranking.term_model import TermModel
+from sdretrieval.ranking.weighting import BM25, Weighting
+
+
+def relevance_model(feedback: Feedback, weights: np.ndarray, smoothing, statistics: Statistics) -> TermModel:
+    """θ^R = Σ_i W_i (λ_i θ̂^i + (1-λ_i) θ^GE): the documents' words, and one multiple of general English."""
+    shares = smoothing.document_shares(feedback.rows.lengths)
+    terms, values = feedback.rows.mean_counts(weights * shares, len(statistics.cf))
+    return TermModel(terms, values, float(weights @ (1.0 - shares)))
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class RelevanceModel(Ranker):
+    """RM1 over the full vocabulary, every stage with a smoothing of its own."""
+
+    name: ClassVar[str] = "rm"
+    description: ClassVar[str] = "Lavrenko's relevance model, exact over the whole vocabulary"
+    uses_feedback: ClassVar[bool] = True
+
+    fb_docs: int = count(50, "feedback documents", symbol="N")
+    smoothing: str = choice("jm", "how documents are smoothed, in every stage", ("jm", "dirichlet"))
+    lambda_query: float = weight(0.2, "smoothing of the first ranking and of W", symbol="λ_Q")
+    lambda_model: float = weight(0.7, "smoothing of feedback documents", symbol="λ_M")
+    lambda_ranking: float = weight(0.3, "smoothing in the final ranking", symbol="λ_CE")
+    mu: float = mu_parameter("Dirichlet prior of every stage")
+
+    def first(self, query: Query, statistics: Statistics) -> Plan:
+        return Plan(query.as_counts(), smoother(self.smoothing, self.lambda_query, self.mu), with_constant=True)
+
+    def document_weights(self, query: Query, feedback: Feedback, statistics: Statistics) -> np.ndarray:
+        """W, (5.8): query-likelihood posteriors, computed from the documents themselves; judged ones weigh alike."""
+        if feedback.judged:
+            return uniform(len(feedback))
+        smoothing = smoother(self.smoothing, self.lambda_query, self.mu)
+        f = np.zeros(len(statistics.cf))
+        f[query.terms] = query.counts
+        log_likelihood = feedback.rows.scores(f, smoothing, statistics)
+        log_likelihood += query.length * smoothing.log_background_share(feedback.rows.lengths)
+        return softmax(log_likelihood)
+
+    def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
+        weights = feedback.emphasised(self.document_weights(query, feedback, statistics))
+        smoothing = smoother(self.smoothing, self.lambda_model, self.mu)
+        model = relevance_model(feedback, weights, smoothing, statistics)  # (5.4)
+        return Expansion(Plan(model, self.final_weighting, with_constant=True), weights)
+
+    @property
+    def final_weighting(self) -> Weighting:
+        return smoother(self.smoothing, self.lambda_ranking, self.mu)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class RM3(RelevanceModel):
+    """(1-λ) · (θ^R cut to fb_terms, normalised) + λ · θ̂^Q, ranked by (5.9) or with BM25 weights.
+
+    Only words of the feedback documents are candidates, however common another may be in general English.
+
+    ``mode=anserini`` reproduces Anserini's Rm3Reranker term by term instead (see anserini.py).
+    """
+
+    name: ClassVar[str] = "rm3"
+    description: ClassVar[str] = "relevance model cut to fb_terms and mixed with the query; or Anserini's RM3"
+
+    mode: str = choice("lavrenko", "the equations, or Anserini's variant", ("lavrenko", "anserini"))
+    first_stage: str = choice("bm25", "first ranking", ("bm25", "ql"))
+    scoring: str = choice("bm25", "final ranking", ("bm25", "lm"))
+    fb_docs: int = count(10, "feedback documents", symbol="N")
+    fb_terms: int = count(40, "words kept of the relevance model", grid=(10, 20, 40, 80))
+    original_query_weight: float = share(0.5, "weight of the query as typed", symbol="λ")
+    k1: float = k1_parameter()
+    b: float = b_parameter()
+
+    def first(self, query: Query, statistics: Statistics) -> Plan:
+        if self.mode == "anserini":
+            return anserini.first_plan(self, query)
+        if self.first_stage == "bm25":
+            return Plan(query.as_counts(), BM25(self.k1, self.b))
+        return super().first(query, statistics)
+
+    def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
+        if self.mode == "anserini":
+            return anserini.expand(self, query, feedback, statistics)
+        weights = feedback.emphasised(self.document_weights(query, feedback, statistics))
+        smoothing = smoother(self.smoothing, self.lambda_model, self.mu)
+        model = relevance_model(feedback, weights, smoothing, statistics)
+        cut = model.folded(statistics.p).strongest(self.fb_terms).normalised()
+        # Documents judged relevant may be empty: then there is nothing to mix the query with.
+        typed = query.as_distribution()
+        mixed = cut.mixed(typed, self.original_query_weight) if len(cut) else typed
+        return Expansion(Plan(mixed, self.final_weighting, with_constant=True), weights)
+
+    @property
+    def final_weighting(self) -> Weighting:
+        return BM25(self.k1, self.b) if self.scoring == "bm25" else super().final_weighting

@@ -1,0 +1,235 @@
+"""SD-EM: pseudo-feedback as a two-class mixture of smoothed-Dirichlet distributions, thesis section 5.2.
+
+    α^N = S θ^GE                                        (5.10)
+    α^R = S (λ_M1 θ̂^Q + (1-λ_M1) θ^GE)                  (5.11)  from the query alone
+    W_i ∝ exp Σ_{w in D_i} (α^R_w - α^N_w) φ_w          (5.26)  E-step, documents smoothed with λ_E1
+    α^R = S/Z · Π_i (θ^i)^{W_i}                         (5.13)  M-step, documents smoothed with λ_M2
+    score(D) = Σ_{w in D} (α^R_w - α^N_w) φ_w           (4.31)  documents smoothed with λ_E2
+    S = K |Q|                                           (5.28), section 5.3.4
+
+    φ_w = log(1 + λ θ̂^D_w / ((1-λ) θ^GE_w))
+
+Inside, classes are kept as a = α/S, which sums to one: the geometric mean (5.13) is, by (3.33),
+
+    a_w = c p_w exp(g_w),   g_w = Σ_i W_i φ_iw,   1/c = 1 + Σ_w p_w (exp(g_w) - 1)
+
+so that a_w - p_w = c p_w (exp(g_w) - 1) + (c - 1) p_w: words of the feedback documents, and a multiple of general
+English.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import expit, logsumexp
+
+from sdretrieval.core.parameters import choice, count, parameter, share, weight
+from sdretrieval.index.statistics import Statistics
+from sdretrieval.ranking.base import Expansion, Plan, Ranker, register
+from sdretrieval.ranking.feedback import Feedback, Rows, softmax, uniform
+from sdretrieval.ranking.models.bm25 import b_parameter, k1_parameter
+from sdretrieval.ranking.models.query_likelihood import mu_parameter, smoother
+from sdretrieval.ranking.query import Query
+from sdretrieval.ranking.term_model import TermModel
+from sdretrieval.ranking.weighting import BM25, Weighting
+
+
+def precision_parameter(default: float, grid: tuple[float, ...]):
+    help = "S = K |Q| sharpens the document weights"
+    return parameter(default, help, symbol="K", low=0.0, high=1e6, open=True, grid=grid)
+
+
+@dataclass(frozen=True, eq=False)
+class SDClass:
+    """One class of the mixture, a = α/S = c p exp(g): ``terms`` with their g, zero elsewhere."""
+
+    terms: np.ndarray
+    g: np.ndarray
+    c: float
+
+    @classmethod
+    def general_english(cls) -> SDClass:
+        return cls(np.zeros(0, dtype=np.int64), np.zeros(0), 1.0)
+
+    @classmethod
+    def fit(cls, rows: Rows, weights: np.ndarray, smoothing, statistics: Statistics) -> SDClass:
+        """The weighted geometric mean (5.13) in its sparse form (3.33)."""
+        terms, g = rows.mean_log_ratios(weights, smoothing, statistics)
+        return cls(terms, g, 1.0 / (1.0 + float(statistics.p[terms] @ np.expm1(g))))
+
+    def excess(self, statistics: Statistics) -> TermModel:
+        """a - p, without subtracting numbers that are nearly equal: c - 1 = -c Σ_w p_w (exp(g_w) - 1)."""
+        over = self.c * statistics.p[self.terms] * np.expm1(self.g)
+        return TermModel(self.terms, over, -float(over.sum()))
+
+    def negative_entropy(self, statistics: Statistics) -> float:
+        """Σ_w a_w log a_w"""
+        p, log_p = statistics.p[self.terms], statistics.log_p[self.terms]
+        over = p * np.expm1(self.g)  # (a/c - p) on the class's own words
+        sum_a_log_p = self.c * (statistics.entropy_sum + float(over @ log_p))
+        sum_a_g = self.c * float((p * np.exp(self.g)) @ self.g)
+        return np.log(self.c) + sum_a_log_p + sum_a_g
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class SmoothedDirichlet(Ranker):
+    """The SD-EM classifier exactly as in the thesis; one EM iteration is the paper's."""
+
+    name: ClassVar[str] = "sd"
+    description: ClassVar[str] = "smoothed-Dirichlet feedback (SD-EM), exact over the whole vocabulary"
+    uses_feedback: ClassVar[bool] = True
+
+    fb_docs: int = count(20, "feedback documents", symbol="N")
+    first_stage: str = choice("sd", "first ranking: (5.12), or BM25", ("sd", "bm25"))
+    smoothing: str = choice("jm", "how documents are smoothed, in every stage", ("jm", "dirichlet"))
+    lambda_query: float = weight(0.99, "smoothing of the query", symbol="λ_M1", grid=(0.9, 0.99))
+    lambda_first: float = weight(0.3, "smoothing of documents in the first ranking and E-step", symbol="λ_E1")
+    lambda_feedback: float = weight(
+        1e-4, "smoothing of feedback documents in the M-step", symbol="λ_M2", grid=(1e-5, 1e-4, 1e-3, 1e-2)
+    )
+    lambda_ranking: float = weight(0.5, "smoothing of documents in the final ranking", symbol="λ_E2")
+    precision: float = precision_parameter(0.3, (0.1, 0.2, 0.3, 0.5, 0.8))
+    iterations: int = parameter(1, "EM iterations; 0 runs to convergence (at most 100)", low=0, high=1000)
+    posterior: str = choice("approximate", "document weights: (5.26), or the exact (5.16)", ("approximate", "exact"))
+    prior: float = weight(0.01, "prior probability of relevance, for the exact posterior", symbol="π_R")
+    mu: float = mu_parameter("Dirichlet prior in rankings")
+    mu_feedback: float = parameter(1e5, "Dirichlet prior in the M-step", low=0.0, high=1e12, open=True)
+    k1: float = k1_parameter()
+    b: float = b_parameter()
+
+    # -- first pass ----------------------------------------------------------------------------------------------
+    def first(self, query: Query, statistics: Statistics) -> Plan:
+        if self.first_stage == "bm25":
+            return Plan(query.as_counts(), BM25(self.k1, self.b))
+        S = self.precision * query.length
+        return Plan(self._query_excess(query).scaled(S), self._smoothing_first)  # (5.12)
+
+    def _query_excess(self, query: Query) -> TermModel:
+        """a^R - a^N from the query alone, (5.10)-(5.11): λ_M1 (θ̂^Q - θ^GE)."""
+        lam = self.lambda_query
+        return TermModel(query.terms, lam * query.as_distribution().weights, -lam)
+
+    # -- EM ------------------------------------------------------------------------------------------------------
+    def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
+        S = self.precision * query.length
+        nonrelevant = self._nonrelevant(feedback, statistics)
+        weights = feedback.emphasised(self._first_e_step(query, feedback, nonrelevant, statistics, S))
+        relevant = SDClass.fit(feedback.rows, weights, self._smoothing_feedback, statistics)  # (5.13)
+        bounds: list[float] = []
+        converged = feedback.judged or self.iterations == 1
+        if not feedback.judged and self.iterations != 1:
+            limit = self.iterations or 100
+            ratios = self._log_ratios(feedback, relevant, nonrelevant, statistics, S)
+            bounds.append(self._bound(ratios))
+            for _ in range(limit - 1):
+                weights = feedback.emphasised(self._posterior(ratios))
+                relevant = SDClass.fit(feedback.rows, weights, self._smoothing_feedback, statistics)
+                ratios = self._log_ratios(feedback, relevant, nonrelevant, statistics, S)
+                bounds.append(self._bound(ratios))
+                converged = bounds[-1] - bounds[-2] <= 1e-10 * max(1.0, abs(bounds[-1]))
+                if converged and not self.iterations:
+                    break
+        excess = relevant.excess(statistics).plus(nonrelevant.excess(statistics).scaled(-1.0))
+        notes = {"S": S, "bounds": bounds, "converged": converged, "c": relevant.c}
+        return Expansion(self._final_plan(query, excess, S, statistics), weights, notes)
+
+    def _final_plan(self, query: Query, excess: TermModel, S: float, statistics: Statistics) -> Plan:
+        return Plan(excess.scaled(S), self._smoothing_ranking)  # (4.31)
+
+    def _nonrelevant(self, feedback: Feedback, statistics: Statistics) -> SDClass:
+        """a^N: general English (5.10), or learnt from documents judged not relevant."""
+        if feedback.nonrelevant is None or len(feedback.nonrelevant) == 0:
+            return SDClass.general_english()
+        rows = feedback.nonrelevant
+        return SDClass.fit(rows, uniform(len(rows)), self._smoothing_feedback, statistics)
+
+    def _first_e_step(
+        self, query: Query, feedback: Feedback, nonrelevant: SDClass, statistics: Statistics, S: float
+    ) -> np.ndarray:
+        """Weights of the feedback documents under the query's own class; judged ones weigh alike.
+
+        After a BM25 first pass its score stands for the log ratio |Q| Σ_w (θ̂^Q_w - θ^GE_w) φ_w: K sharpens either.
+        """
+        if feedback.judged:
+            return uniform(len(feedback))
+        if self.first_stage == "bm25" and self.posterior == "approximate":
+            return softmax(self.precision * feedback.scores)
+        smoothing = self._smoothing_first
+        from_query = self._query_excess(query)
+        excess = from_query.plus(nonrelevant.excess(statistics).scaled(-1.0)).dense(statistics.p)
+        ratios = S * feedback.rows.scores(excess, smoothing, statistics)  # (5.26)
+        if self.posterior == "approximate":
+            return softmax(ratios)
+        a = from_query.dense(statistics.p) + statistics.p
+        used = a > 0
+        entropies = nonrelevant.negative_entropy(statistics) - float(a[used] @ np.log(a[used]))
+        return self._posterior(ratios + S * (entropies + float(excess[used] @ statistics.log_p[used])))  # (5.18)
+
+    def _log_ratios(
+        self, feedback: Feedback, relevant: SDClass, nonrelevant: SDClass, statistics: Statistics, S: float
+    ) -> np.ndarray:
+        """log P(θ^i|α^R) / P(θ^i|α^N), (5.18), the documents smoothed as in the M-step: so that EM cannot lose."""
+        excess = relevant.excess(statistics).plus(nonrelevant.excess(statistics).scaled(-1.0))
+        document = feedback.rows.scores(excess.dense(statistics.p), self._smoothing_feedback, statistics)
+        constant = float(excess.weights @ statistics.log_p[excess.terms]) + excess.background * statistics.entropy_sum
+        entropies = nonrelevant.negative_entropy(statistics) - relevant.negative_entropy(statistics)
+        return S * (document + constant + entropies)
+
+    def _posterior(self, ratios: np.ndarray) -> np.ndarray:
+        if self.posterior == "approximate":
+            return softmax(ratios)  # (5.25)-(5.26)
+        exact = expit(ratios + np.log(self.prior) - np.log1p(-self.prior))  # (5.16)
+        total = exact.sum()
+        return exact / total if total > 0 else softmax(ratios)  # all posteriors vanish: their ratios are left
+
+    def _bound(self, ratios: np.ndarray) -> float:
+        """What EM climbs: the mixture's log likelihood against α^N alone, or its limit for π_R → 0."""
+        if self.posterior == "approximate":
+            return float(logsumexp(ratios))
+        return float(np.sum(np.logaddexp(np.log(self.prior) + ratios, np.log1p(-self.prior))))
+
+    # -- smoothing of each stage ---------------------------------------------------------------------------------
+    @property
+    def _smoothing_first(self):
+        return smoother(self.smoothing, self.lambda_first, self.mu)
+
+    @property
+    def _smoothing_feedback(self):
+        return smoother(self.smoothing, self.lambda_feedback, self.mu_feedback)
+
+    @property
+    def _smoothing_ranking(self) -> Weighting:
+        return smoother(self.smoothing, self.lambda_ranking, self.mu)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class SD3(SmoothedDirichlet):
+    """The SD excess, cut to its strongest words and normalised, mixed with the query as typed: RM3's idea for SD.
+
+    What ranks in SD is the small excess a^R - a^N, so it is the *normalised excess* that is mixed. With BM25 in both
+    passes this is the shipped default (see docs/RESULTS.md for how it was chosen).
+    """
+
+    name: ClassVar[str] = "sd3"
+    description: ClassVar[str] = "smoothed-Dirichlet feedback mixed with the query as typed: the one to start with"
+
+    first_stage: str = choice("bm25", "first ranking: (5.12), or BM25", ("bm25", "sd"))
+    scoring: str = choice("bm25", "final ranking: BM25 weights, or (4.31)", ("bm25", "lm"))
+    fb_docs: int = count(20, "feedback documents", symbol="N")
+    fb_terms: int = count(40, "words kept of the excess", grid=(20, 40, 80))
+    original_query_weight: float = share(0.4, "weight of the query as typed", symbol="1-β", grid=(0.2, 0.3, 0.4, 0.5))
+    precision: float = precision_parameter(0.25, (0.05, 0.15, 0.25, 0.5))
+
+    def _final_plan(self, query: Query, excess: TermModel, S: float, statistics: Statistics) -> Plan:
+        words = excess.folded(statistics.p).positive().strongest(self.fb_terms).normalised()
+        if not len(words):
+            return Plan(query.as_distribution(), self._smoothing_ranking)
+        return Plan(words.mixed(query.as_distribution(), self.original_query_weight), self._smoothing_ranking)
+
+    @property
+    def _smoothing_ranking(self) -> Weighting:
+        return BM25(self.k1, self.b) if self.scoring == "bm25" else super()._smoothing_ranking

@@ -1,0 +1,59 @@
+"""Ranking models by name: the built-in ones, those registered here, and those of installed packages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
+from typing import Any
+
+from sdretrieval.core import parameters
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.ranking.base import Ranker, registered
+from sdretrieval.ranking.models.built_in import BUILT_IN
+from sdretrieval.ranking.profile_files import profile_settings
+
+
+def rankers() -> Mapping[str, type[Ranker]]:
+    """Every known model by name: the built-in ones and those of installed packages (``sdretrieval.rankers``)."""
+    _load_entry_points()
+    return {model.name: model for model in BUILT_IN} | registered
+
+
+def _load_entry_points() -> None:
+    for point in entry_points(group="sdretrieval.rankers"):
+        if point.name not in registered:
+            model = point.load()
+            if not (isinstance(model, type) and issubclass(model, Ranker)):
+                raise ParameterError(f"the entry point {point.name!r} of sdretrieval.rankers is not a Ranker class")
+            registered[point.name] = model
+
+
+def make_ranker(name: str, settings: Sequence[str] | Mapping[str, Any] = (), *, profile: str | None = None) -> Ranker:
+    """A model by name.
+
+    Parameters
+    ----------
+    name : str
+        As ``sdretrieval models`` lists it.
+    settings : sequence of str, or mapping
+        Parameters of the model: ``["fb_docs=20"]`` or ``{"fb_docs": 20}``.
+    profile : str, optional
+        ``paper``, ``anserini`` or a file: the values that ``settings`` are set over.
+
+    Returns
+    -------
+    Ranker
+        The model, its parameters checked.
+
+    Examples
+    --------
+    >>> make_ranker("ql", ["mu=500"]).mu
+    500.0
+    """
+    known = rankers()
+    if name not in known:
+        raise ParameterError(f"unknown model {name!r}", remedy=f"One of: {', '.join(known)}.")
+    model = known[name]
+    values = dict(profile_settings(profile, model)) if profile else {}
+    values.update(parameters.parse_settings(model, settings))
+    return model(**values)

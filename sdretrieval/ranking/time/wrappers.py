@@ -1,0 +1,496 @@
+"""Wrappers that know about time: a document prior, as-of retrieval, timed feedback, a drifting background.
+
+>>> from sdretrieval.ranking.registry import make_ranker
+>>> AsOf(ranker=TimePrior(ranker=make_ranker("sd3"), prior=Recency())).name
+'sd3+recency+as-of'
+
+Each goes around any model, and they go around each other (ranking/wrapper.py); :func:`time_aware` puts on those asked
+for. ``search``, ``rerank`` and the engine take the wrapped model like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from math import isinf
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sdretrieval.collection.records import Ranking, Run, Topic
+from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.times import UNDATED
+from sdretrieval.estimate.time.density import mode, silverman
+from sdretrieval.estimate.time.kernels import Floats
+from sdretrieval.index.past_statistics import PastStatistics
+from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.ranking.base import Ranker
+from sdretrieval.ranking.engine import Engine, Result
+from sdretrieval.ranking.feedback import uniform
+from sdretrieval.ranking.models.bm25 import BM25Ranker
+from sdretrieval.ranking.notes import TimeNote
+from sdretrieval.ranking.query import Query
+from sdretrieval.ranking.retrieval import candidates_of
+from sdretrieval.ranking.time.drifting_background import Drifting, DriftingBackground
+from sdretrieval.ranking.time.prior import (
+    AUTO,
+    COMPARED,
+    EVIDENCE,
+    SPREAD_DEPTH,
+    Density,
+    Prior,
+    Ranked,
+    Ratio,
+    Recency,
+    weight_of,
+)
+from sdretrieval.ranking.time.prior_loops import survey, time_span
+from sdretrieval.ranking.wrapper import Adjustment, Hooks, View, Wrapper
+
+TEMPERATURE = 2.0  # of the evidence's weights: exp(score / (2 spreads)), so that fifty documents are worth about twenty
+# What a manifest says about time where no wrapper says otherwise.
+NO_TIME: dict[str, Any] = {
+    "prior": None,
+    "weight": None,
+    "evidence": "score",
+    "time_docs": 50,
+    "background": None,
+    "as_of": False,
+    "inclusive": False,
+    "feedback": None,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeWrapper(Wrapper):
+    """Base of the wrappers that know about time."""
+
+    ranker: Ranker
+
+    def time_settings(self) -> dict[str, Any]:
+        """What the wrapper adds to the manifest's record about time."""
+        raise NotImplementedError
+
+    def settings(self) -> dict[str, Any]:
+        inner = self.ranker.settings()
+        return {**inner, "time": {**NO_TIME, **inner.get("time", {}), **self.time_settings()}}
+
+
+def _described(value: Any) -> dict[str, Any]:
+    return {"kind": type(value).__name__.lower(), **{f.name: getattr(value, f.name) for f in fields(value)}}
+
+
+# -- a document prior --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimePrior(TimeWrapper):
+    """The model's scores plus what the documents' times tell (prior.py).
+
+    prior       :class:`~sdretrieval.ranking.time.prior.Recency` or ``Density``
+    weight      w of the prior; None for what the evidence is worth
+    evidence    how the first documents weigh as evidence of when relevance lies: by ``score``, by the feedback
+                model's own ``posterior`` (query likelihood's for rm, SD's for sd), ``rank`` (1/rank) or ``uniform``.
+                Judged feedback documents weigh alike, and are the evidence where there are any
+    time_docs   how many first documents are the evidence
+    """
+
+    place: ClassVar[int] = 1
+
+    prior: Prior
+    weight: float | None = None
+    evidence: str = "score"
+    time_docs: int = 50
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.evidence not in EVIDENCE:
+            raise ParameterError(f"no evidence {self.evidence!r}", remedy=f"One of: {', '.join(EVIDENCE)}.")
+        if self.time_docs < 1:
+            raise ParameterError(f"time_docs must be at least 1, got {self.time_docs}")
+        if self.weight is not None and not (self.weight >= 0 and np.isfinite(self.weight)):
+            raise ParameterError(f"the weight of a time prior must be zero or positive, got {self.weight}")
+
+    @property
+    def own_label(self) -> str:
+        return self.prior.name
+
+    @property
+    def adds(self) -> bool:
+        return True
+
+    def time_settings(self) -> dict[str, Any]:
+        own = {"weight": self.weight, "evidence": self.evidence, "time_docs": self.time_docs}
+        return {"prior": _described(self.prior), **own}
+
+    def hooks(self, engine: Engine) -> Hooks:
+        return PriorHooks(self, engine.snapshot)
+
+    @property
+    def depth(self) -> int:
+        """How many of the best documents the prior looks at."""
+        return max(SPREAD_DEPTH, COMPARED * self.time_docs)
+
+    def decide(
+        self, result: Result, scores: Floats, times: np.ndarray, span: tuple[float, float], times_of_docs: Any
+    ) -> tuple[Ratio, float]:
+        """ρ, and the factor it is added with: w times the spread of the best scores. Noted in the result.
+
+        ``scores`` and ``times`` are those of the ``depth`` best documents in rank order, ``span`` the first and last
+        time of all that are ranked; ``times_of_docs[docs]`` are the times of feedback documents.
+        """
+        n, feedback, query_time = self.time_docs, result.feedback, result.query.time
+        by = {"rank": 1, "uniform": 2}.get(self.evidence, 0)
+        unit, compared, first, weights = survey(scores, times, n, COMPARED * n, SPREAD_DEPTH, TEMPERATURE, by)
+        if feedback is not None and (feedback.judged or self.evidence == "posterior"):
+            first = _float_times(times_of_docs[feedback.docs])
+            weights = uniform(len(feedback))
+            if not feedback.judged and result.expansion is not None:
+                weights = np.asarray(result.expansion.weights, dtype=np.float64)
+            kept = np.isfinite(first) & (weights > 0)
+            first, weights = first[kept], weights[kept] / max(float(weights[kept].sum()), 1e-300)
+        ratio = self.prior.ratio(
+            Ranked(None if query_time is None else float(query_time), *span, compared, first, weights)
+        )
+        weight = weight_of(self.prior, ratio, self.weight)
+        note = TimeNote(self.prior.name, weight, ratio.gain, ratio.size, ratio.bandwidth, ratio.has_time)
+        result.notes.append(note)
+        return ratio, weight * unit
+
+
+class PriorHooks(Hooks):
+    adjusts = True
+
+    def __init__(self, wrapper: TimePrior, snapshot: Snapshot) -> None:
+        self.wrapper, self.ranks, self.times = wrapper, snapshot.docid_rank, np.asarray(snapshot.times)
+
+    def decide(self, engine: Engine, result: Result, docs: np.ndarray, scores: np.ndarray) -> Adjustment | None:
+        if len(docs) == 0:
+            return None
+        places = best_places(scores, self.wrapper.depth, _Ties(self.ranks, docs))
+        best, span = self.times[docs[places]], time_span(self.times, docs)
+        ratio, factor = self.wrapper.decide(result, scores[places], best, span, self.times)
+        return Adjustment(lambda docs, scores: ratio.added(scores, self.times, docs, factor), ratio.most(factor))
+
+
+# -- as-of retrieval ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class AsOf(TimeWrapper):
+    """Rank and count only documents before the query's time; or at it, with ``inclusive``."""
+
+    label: ClassVar[str] = "as-of"
+    place: ClassVar[int] = 4
+
+    inclusive: bool = False
+
+    def check_inner(self, inner: Wrapper) -> None:
+        super().check_inner(inner)
+        if isinstance(inner, LocalBackground) and inner.drifting.at == "document":
+            raise ParameterError(
+                "a background at the document's time looks beyond the query's: it cannot be combined with as-of",
+                remedy="Take the background at the query's time.",
+            )
+
+    def time_settings(self) -> dict[str, Any]:
+        return {"as_of": True, "inclusive": self.inclusive}
+
+    def hooks(self, engine: Engine) -> Hooks:
+        return AsOfHooks(self, engine.snapshot)
+
+
+class AsOfHooks(Hooks):
+    per_query = True
+
+    def __init__(self, wrapper: AsOf, snapshot: Snapshot) -> None:
+        self.snapshot, self.inclusive = snapshot, wrapper.inclusive
+
+    def start(self, queries: Sequence[Query]) -> None:
+        check_times(queries, self.snapshot.is_dated)
+        self.past = PastStatistics(self.snapshot, inclusive=self.inclusive)
+
+    def view(self, query: Query, view: View) -> View:
+        assert query.time is not None
+        allowed = self.past.allowed(query.time)
+        return View(self.past.at(query.time), allowed if view.allowed is None else allowed & view.allowed)
+
+
+def check_times(queries: Sequence[Query], is_dated: bool) -> None:
+    """As-of retrieval needs dates on both sides."""
+    if not is_dated:
+        raise InputError(
+            "as-of retrieval needs dated documents; the index has none",
+            remedy="Index again with the field that holds the date (--date-field), or leave out --as-of.",
+        )
+    timeless = [query.qid for query in queries if query.time is None]
+    if timeless:
+        raise InputError(
+            f"as-of retrieval needs the time of every topic; {timeless[0]!r} has none "
+            f"({len(timeless)} of {len(queries)} topics)",
+            remedy="Give the times with --topic-times FILE (qid, tab, ISO time).",
+        )
+
+
+# -- timed feedback ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FeedbackTime:
+    """Feedback documents weighted by K_h of their distance in time, to the query's time or to the densest time.
+
+    ``near="query"`` is an online kernel backwards from the query; ``near="mode"`` a symmetric one around the mode of
+    the feedback documents' own density, for events that have passed. ``bandwidth`` in ms or "auto" (twice Silverman's
+    rule for the feedback documents). ``weight`` is the exponent of the kernel: 0 leaves the weights alone.
+    """
+
+    near: str = "query"
+    kernel: str = "exponential"
+    bandwidth: float | str = AUTO
+    weight: float = 1.0
+    floor: float = 0.05
+
+    def __post_init__(self) -> None:
+        if self.near not in ("query", "mode"):
+            raise ParameterError(f"feedback time must be query or mode, got {self.near!r}")
+        if not self.weight >= 0:
+            raise ParameterError(f"the weight of feedback time must be zero or positive, got {self.weight}")
+        Recency(self.kernel, self.bandwidth, self.floor)  # checks them
+
+    def emphasis(self, times: Floats, query_time: float | None) -> Floats | None:
+        """A factor for each feedback document, or None where time says nothing: no query time, one instant."""
+        dated = np.isfinite(times)
+        known = times[dated]
+        if len(known) == 0 or np.ptp(known) == 0 or (self.near == "query" and query_time is None):
+            return None
+        h = 2.0 * silverman(known) if isinstance(self.bandwidth, str) else self.bandwidth
+        if self.near == "query":
+            assert query_time is not None
+            ages = query_time - times
+        else:
+            ages = np.abs(times - mode(known, None, bandwidth_ms=h if not isinf(h) else np.ptp(known)))
+        factors = Recency(self.kernel, h, self.floor).faded(np.where(dated, ages, 0.0), h)
+        factors[~dated] = factors[dated].mean()  # undated: as the others on average
+        return factors**self.weight
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimedFeedback(TimeWrapper):
+    """The model learns more from feedback documents that are near in time."""
+
+    label: ClassVar[str] = "timed-feedback"
+    place: ClassVar[int] = 3
+
+    time: FeedbackTime
+
+    def time_settings(self) -> dict[str, Any]:
+        return {"feedback": _described(self.time)}
+
+    def hooks(self, engine: Engine) -> Hooks:
+        return FeedbackHooks(self, np.asarray(engine.snapshot.times))
+
+
+class FeedbackHooks(Hooks):
+    def __init__(self, wrapper: TimedFeedback, times: Any) -> None:
+        """``times[docs]`` are the times of documents."""
+        self.time, self.times = wrapper.time, times
+
+    def emphasis(self, query: Query, docs: np.ndarray) -> np.ndarray | None:
+        return self.time.emphasis(_float_times(self.times[docs]), query.time)
+
+
+# -- a drifting background ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalBackground(TimeWrapper):
+    """Smoothing with the English of the query's days, or of each document's own (drifting_background.py)."""
+
+    place: ClassVar[int] = 2
+
+    drifting: Drifting
+
+    def check_inner(self, inner: Wrapper) -> None:
+        super().check_inner(inner)
+        if isinstance(inner, AsOf):
+            raise ParameterError(
+                "as-of inside a drifting background would count its statistics anew",
+                remedy="Wrap the other way round: as-of around the background.",
+            )
+
+    @property
+    def own_label(self) -> str:
+        return self.drifting.method
+
+    @property
+    def rescores(self) -> bool:  # type: ignore[override]
+        return self.drifting.at == "document"
+
+    def time_settings(self) -> dict[str, Any]:
+        return {"background": _described(self.drifting)}
+
+    def hooks(self, engine: Engine) -> Hooks:
+        return BackgroundHooks(self.drifting.of(engine.snapshot))
+
+
+class BackgroundHooks(Hooks):
+    def __init__(self, background: DriftingBackground) -> None:
+        self.background = background
+        self.per_query = background.settings.at == "query"
+        self.adjusts = background.settings.at == "document"
+
+    def start(self, queries: Sequence[Query]) -> None:
+        if self.per_query and any(query.time is not None for query in queries):
+            _ = self.background.local  # made before threads ask for it
+
+    def view(self, query: Query, view: View) -> View:
+        if not self.per_query:
+            return view
+        return replace(view, statistics=self.background.statistics_at(query.time, view.statistics))
+
+    def decide(self, engine: Engine, result: Result, docs: np.ndarray, scores: np.ndarray) -> Adjustment | None:
+        if not result.plan.weighting.is_language_model:
+            return None
+        return Adjustment(lambda docs, scores: self.background.score_docs(engine, result.plan, docs))
+
+
+# -- all of them -------------------------------------------------------------------------------------------------
+
+
+def time_aware(
+    ranker: Ranker,
+    *,
+    prior: Prior | None = None,
+    weight: float | None = None,
+    evidence: str = "score",
+    time_docs: int = 50,
+    background: Drifting | None = None,
+    as_of: bool = False,
+    inclusive: bool = False,
+    feedback: FeedbackTime | None = None,
+) -> Ranker:
+    """A model in the wrappers asked for.
+
+    Parameters
+    ----------
+    ranker : Ranker
+        Any model.
+    prior, weight, evidence, time_docs
+        As in :class:`TimePrior`.
+    background : Drifting, optional
+        See :class:`LocalBackground`.
+    as_of, inclusive : bool
+        See :class:`AsOf`.
+    feedback : FeedbackTime, optional
+        See :class:`TimedFeedback`.
+
+    Returns
+    -------
+    Ranker
+        The model itself where nothing is asked for.
+    """
+    if background is not None:
+        ranker = LocalBackground(ranker=ranker, drifting=background)
+    if prior is not None:
+        ranker = TimePrior(ranker=ranker, prior=prior, weight=weight, evidence=evidence, time_docs=time_docs)
+    if feedback is not None:
+        ranker = TimedFeedback(ranker=ranker, time=feedback)
+    return AsOf(ranker=ranker, inclusive=inclusive) if as_of else ranker
+
+
+def prior_on_run(
+    snapshot: Snapshot,
+    run: Run,
+    topics: Iterable[Topic],
+    prior: Prior,
+    *,
+    weight: float | None = None,
+    evidence: str = "score",
+    time_docs: int = 50,
+    missing: str = "error",
+) -> Run:
+    """Any run with a time prior added to its own scores, whatever made them; the same documents come out."""
+    chosen, candidates = candidates_of(snapshot, run, topics, missing)
+    model = TimePrior(ranker=BM25Ranker(), prior=prior, weight=weight, evidence=evidence, time_docs=time_docs)
+    engine, rankings = Engine(snapshot), {}
+    hooks = model.hooks(engine)
+    for topic in chosen:
+        docs = candidates[topic.qid]
+        own = dict(zip(run[topic.qid].docids, run[topic.qid].scores.tolist(), strict=True))
+        scores = np.array([own[docid] for docid in snapshot.docids.take(docs)])
+        query = Query.from_words(snapshot, [], qid=topic.qid, text=topic.text, time=topic.time)
+        result = Result(query, docs, scores, model.first(query, engine.statistics))
+        adjustment = hooks.decide(engine, result, docs, scores)
+        adjusted = scores if adjustment is None else adjustment.apply(docs, scores)
+        ranked_docs, ranked_scores = engine.top(docs, adjusted, len(docs))
+        rankings[topic.qid] = Ranking(snapshot.docids.take(ranked_docs), ranked_scores)
+    return Run(rankings, f"{run.tag}+{prior.name}")
+
+
+# -- the best documents ------------------------------------------------------------------------------------------
+
+
+class _Ties:
+    """``ranks[docs]``, looked up only where asked: a few of many documents."""
+
+    def __init__(self, ranks: np.ndarray, docs: np.ndarray) -> None:
+        self.ranks, self.docs = ranks, docs
+
+    def __getitem__(self, places: np.ndarray) -> np.ndarray:
+        return self.ranks[self.docs[places]]
+
+
+def best_places(scores: np.ndarray, depth: int, ties: np.ndarray | _Ties | None = None) -> np.ndarray:
+    """Places of the ``depth`` best scores: in any order, or with ``ties`` from the best down.
+
+    Equal scores are then ordered by their values in ``ties``, the larger first.
+    """
+    places = _best_places(scores, depth)
+    if ties is None or len(places) == 0:
+        return places
+    if len(places) < len(scores):  # which of those at the bar were taken is chance so far
+        bar = scores[places].min()
+        above, level = places[scores[places] > bar], np.flatnonzero(scores == bar)
+        wanted = len(places) - len(above)
+        if len(level) > wanted:
+            level = level[np.argsort(ties[level])[-wanted:]]
+        places = np.concatenate([above, level])
+    return places[np.lexsort((ties[places], scores[places]))[::-1]]
+
+
+def _best_places(scores: np.ndarray, depth: int) -> np.ndarray:
+    """A sixteenth of the scores guesses a bar that a few more than ``depth`` pass; only those are then partitioned."""
+    n = len(scores)
+    if n <= depth:
+        return np.arange(n)
+    places = None
+    if n > 8 * depth:
+        sample = scores[::16]
+        above = 2 * depth * len(sample) // n
+        bar = np.partition(sample, len(sample) - above)[len(sample) - above]
+        places = np.flatnonzero(scores >= bar)
+    if places is None or len(places) < depth:
+        return np.argpartition(scores, n - depth)[n - depth :]
+    return places[np.argpartition(scores[places], len(places) - depth)[len(places) - depth :]]
+
+
+def _float_times(times: np.ndarray) -> Floats:
+    """Milliseconds as floats, NaN where undated."""
+    result = times.astype(np.float64)
+    result[times == UNDATED] = np.nan
+    return result
+
+
+__all__ = [
+    "AsOf",
+    "Density",
+    "Drifting",
+    "FeedbackTime",
+    "LocalBackground",
+    "Recency",
+    "TimeNote",
+    "TimePrior",
+    "TimedFeedback",
+    "prior_on_run",
+    "time_aware",
+]

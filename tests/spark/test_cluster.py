@@ -1,0 +1,463 @@
+"""On a real standalone cluster: exactness, what clusters do (lost executors, failures, stragglers), the commands.
+
+All in one file, so that one worker of pytest-xdist runs one cluster. Most collections are written as snapshots alone,
+without Lucene: what workers rank from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from needed import Corpus, command, spark_for, standalone, wait_for
+from sharding import MODELS, TIMES, Sharding, assert_same, one_index, ranker
+from shown import as_shown
+
+from sdretrieval.core.errors import IndexProblem
+from sdretrieval.index.snapshot import open_snapshot
+from sdretrieval.plugins.spark import requests
+from sdretrieval.plugins.spark.runners import OnSpark
+from sdretrieval.plugins.spark.search import prepare
+from sdretrieval.plugins.spark.session import spark_context
+from sdretrieval.plugins.spark.shard_ranking import ShardedEngine, ShardOptions
+from sdretrieval.plugins.spark.shards import open_collection, write_collection
+
+pyspark = spark_for(sys.modules[__name__])
+pytestmark = pytest.mark.java
+
+SETTINGS = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.executor.memory": "512m"}
+# A core on each machine; a copy as soon as half of the tasks are through and one takes clearly longer.
+HASTY = {
+    **SETTINGS,
+    "spark.cores.max": "2",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.multiplier": "1.5",
+    "spark.speculation.minTaskRuntime": "200ms",
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory) -> Iterator[str]:
+    with standalone(tmp_path_factory.mktemp("cluster")) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def spark(cluster, tmp_path_factory) -> Iterator[Any]:
+    settings = {**HASTY, "spark.local.dir": str(tmp_path_factory.mktemp("spark"))}
+    with spark_context(cluster, settings=settings) as context:
+        assert context.master == cluster and context.getConf().get("spark.speculation") == "true"
+        yield context
+
+
+@pytest.fixture(scope="module")
+def collections(tmp_path_factory) -> dict[int, tuple[Sharding, Path]]:
+    made = {}
+    for n in (1, 3, 8):
+        sharding, folder = Sharding(n), tmp_path_factory.mktemp("collections") / f"of-{n}"
+        write_collection(folder, sharding.shards(n))
+        made[n] = sharding, folder
+    return made
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Corpus:
+    folder = tmp_path_factory.mktemp("corpus")
+    return Corpus(folder, folder / "docs")
+
+
+def engine_of(folder: Path, context) -> ShardedEngine:
+    collection = open_collection(folder)
+    runner = OnSpark(collection, context)
+    prepare(collection, runner)
+    return ShardedEngine(collection, runner)
+
+
+def found_by(engine: ShardedEngine, model, sharding: Sharding) -> dict:
+    results = engine.rank(model, sharding.queries(engine.collection), ShardOptions(hits=50))
+    return {result.query.qid: result.ranking for result in results}
+
+
+@pytest.mark.parametrize("n", [1, 3, 8])
+def test_every_model_and_time_setting(spark, collections, n):
+    """On three shards; test_exactness.py has them all on all."""
+    sharding, folder = collections[n]
+    engine = engine_of(folder, spark)
+    cases = [("sd3", None), ("sd", "as of, inclusive, recency")]
+    if n == 3:
+        cases = [(name, None) for name, (model, _) in MODELS.items() if name == model]
+        cases += [("sd" if i % 2 else "ql", time) for i, time in enumerate(TIMES)]
+    with ThreadPoolExecutor(4) as pool:  # Spark runs jobs side by side
+        found = list(pool.map(lambda case: found_by(engine, ranker(*case), sharding), cases))
+    for case, rankings in zip(cases, found, strict=True):
+        assert_same(rankings, one_index(sharding.whole, ranker(*case), sharding.queries(sharding.whole), hits=50), case)
+
+
+def test_workers_start_no_java(spark, collections):
+    """pyjnius is what would start it."""
+
+    def loaded(shard, shared, own):
+        requests.best(shard, ([], []))
+        return [name for name in ("jnius", "pyserini") if name in sys.modules]
+
+    runner = engine_of(collections[3][1], spark).runner
+    assert [answer for _, answer in runner.ask(loaded, None, dict.fromkeys(range(3)))] == [[], [], []]
+
+
+@pytest.mark.parametrize(
+    ("lost", "told"),
+    [
+        ("shard-00001.snapshot/*/doc_terms.bin", r"shard-00001 \(2 of 3\) of .*broken.*doc_terms.bin is missing"),
+        ("shard-00002.snapshot/*/term_docs.bin", r"shard-00002.*term_docs.bin has \d+ bytes instead of"),
+    ],
+)
+def test_a_lost_or_shortened_file_is_named(spark, collections, tmp_path, lost, told):
+    folder = tmp_path / "broken"
+    shutil.copytree(collections[3][1], folder)
+    engine = engine_of(folder, spark)
+    file = next(folder.glob(lost))
+    file.write_bytes(file.read_bytes()[:-4])
+    if "missing" in told:
+        file.unlink()
+    with pytest.raises(IndexProblem, match=told) as caught:
+        found_by(engine, ranker("sd"), collections[3][0])
+    assert "--resume" in str(caught.value)
+
+
+# -- trouble -----------------------------------------------------------------------------------------------------
+
+Work = Callable[[Callable[[], None]], Any]  # calls what it is given when it is in the midst of it
+HANGS = 600.0  # seconds; then the task fails, and so does the test
+
+
+def executor() -> int:
+    with open(f"/proc/{os.getppid()}/stat") as stream:  # the worker's parent is the daemon, whose is the executor
+        return int(stream.read().rpartition(")")[2].split()[1])
+
+
+def begun(notes: Path) -> int:
+    """Which attempt this is: 0 for the first of all processes that asks. Notes the executor it runs on."""
+    number = 0
+    while True:
+        try:
+            with (notes / f"begun-{number}").open("x") as out:
+                out.write(str(executor()))
+            return number
+        except FileExistsError:
+            number += 1
+
+
+def failing(notes: Path, work: Work) -> Any:
+    """The first attempt fails."""
+    if begun(notes) == 0:
+        raise OSError("the network was away")
+    return work(lambda: None)
+
+
+def killing(notes: Path, work: Work) -> Any:
+    """The first attempt ends its executor, with the Python workers below it."""
+    if begun(notes) == 0:
+        os.kill(executor(), signal.SIGKILL)
+        wait_for(lambda: False, 30)
+    return work(lambda: None)
+
+
+def hanging(notes: Path, work: Work) -> Any:
+    """The first attempt hangs, for ten minutes; any other does its work."""
+    number = begun(notes)
+    answer = work(lambda: None if number else wait_for((notes / "never").exists, HANGS))
+    (notes / f"done-{number}").touch()
+    return answer
+
+
+def meeting(notes: Path, work: Work) -> Any:
+    """The first attempt goes on when there is a second; none answers before both have done all their work."""
+    number = begun(notes)
+    answer = work(lambda: wait_for((notes / "begun-1").exists))
+    (notes / f"done-{number}").touch()
+    wait_for((notes / f"done-{1 - number}").exists)
+    return answer
+
+
+def check_notes(notes: Path, *done: str) -> None:
+    """Two attempts, on two executors; which of them came to their end."""
+    attempts = [path.read_text() for path in sorted(notes.glob("begun-*"))]
+    assert len(attempts) == 2 and attempts[0] != attempts[1]
+    assert {path.name for path in notes.glob("done-*")} == set(done)
+
+
+@contextlib.contextmanager
+def unlucky_search(notes: Path, way: Callable) -> Iterator[None]:
+    """The first request for best documents has trouble at shard 1."""
+    notes.mkdir()
+    reduce, left = OnSpark.reduce, ["once"]
+
+    def reducing(runner: OnSpark, request: Callable, *more: Any, **options: Any) -> Any:
+        if request.__name__ != "best" or not left:
+            return reduce(runner, request, *more, **options)
+        left.clear()
+
+        def unlucky(shard: Any, shared: Any) -> Any:
+            def work(pause: Callable[[], None]) -> Any:
+                pause()
+                return request(shard, shared)
+
+            return way(notes, work) if shard.number == 1 else request(shard, shared)
+
+        return reduce(runner, unlucky, *more, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OnSpark, "reduce", reducing)
+        yield
+    assert not left
+
+
+@contextlib.contextmanager
+def unlucky_build(notes: Path, way: Callable) -> Iterator[None]:
+    """Building shard 1 has trouble, when some of its documents are read."""
+    notes.mkdir()
+    plain = pyspark.RDD.mapPartitionsWithIndex
+
+    def midway(pairs: Iterator, pause: Callable[[], None]) -> Iterator:
+        for i, pair in enumerate(pairs):
+            if i == 10:
+                pause()
+            yield pair
+
+    def with_trouble(rdd: Any, build: Callable, preservesPartitioning: bool = False) -> Any:
+        if type(build).__name__ != "_Building":
+            return plain(rdd, build, preservesPartitioning)
+
+        def unlucky(number: int, pairs: Iterator) -> Any:
+            def work(pause: Callable[[], None]) -> list:
+                return list(build(number, midway(pairs, pause)))
+
+            return iter(way(notes, work)) if number == 1 else build(number, pairs)
+
+        return plain(rdd, unlucky, preservesPartitioning)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pyspark.RDD, "mapPartitionsWithIndex", with_trouble)
+        yield
+
+
+def build(corpus: Corpus, folder: Path, *flags: object) -> int:
+    words = ("--input", corpus.docs, "--index", folder, "--shards", 3, "--date-field", "date")
+    return command("spark", "index", *words, *flags)
+
+
+def check_built(corpus: Corpus, folder: Path) -> None:
+    """Each document once, in whole shards, and nothing else in the folder."""
+    collection, whole = open_collection(folder), corpus.whole
+    names = [shard["name"] for shard in collection.shards]
+    snapshots = [open_snapshot(folder / name) for name in names]
+    assert sorted(docid for s in snapshots for docid in s.docids) == sorted(whole.docids)
+    assert list(collection.vocabulary) == list(whole.vocabulary)
+    wanted = {"collection.json", "statistics", *names, *(f"{name}.snapshot" for name in names)}
+    assert {path.name for path in folder.iterdir()} == wanted
+
+
+@pytest.fixture(scope="module")
+def built(spark, corpus) -> Path:
+    """Built while the first attempt at a shard hangs: it would end after ten minutes."""
+    with unlucky_build(corpus.folder / "notes", hanging):
+        assert build(corpus, corpus.folder / "sharded") == 0
+    return corpus.folder / "sharded"
+
+
+def test_a_shard_whose_builder_hangs_is_built_elsewhere(built, corpus):
+    check_notes(corpus.folder / "notes", "done-1")
+    check_built(corpus, built)
+
+
+def test_a_shard_that_two_have_built_is_there_once(spark, corpus, tmp_path):
+    with unlucky_build(tmp_path / "notes", meeting):
+        assert build(corpus, tmp_path / "sharded") == 0
+    check_notes(tmp_path / "notes", "done-0", "done-1")
+    check_built(corpus, tmp_path / "sharded")
+
+
+@pytest.mark.parametrize(("way", "done"), [(hanging, ["done-1"]), (meeting, ["done-0", "done-1"])])
+def test_a_straggler_is_overtaken_and_the_run_is_the_same(built, corpus, tmp_path, way, done):
+    """Byte for byte the one index's run, whether the first attempt ever ends or answers as well."""
+    with unlucky_search(tmp_path / "notes", way):
+        found = corpus.run(tmp_path / "many.txt", "spark search", built)
+    check_notes(tmp_path / "notes", *done)
+    assert found == corpus.run(tmp_path / "one.txt", "search", corpus.index)
+
+
+@pytest.mark.parametrize("way", [failing, killing])
+def test_a_task_that_fails_and_an_executor_that_is_lost(spark, collections, tmp_path, way):
+    """It is run again, and nothing is there twice: Ranking itself refuses a docid that is."""
+    sharding, folder = collections[3]
+    engine = engine_of(folder, spark)
+    with unlucky_search(tmp_path / "notes", way):
+        found = found_by(engine, ranker("sd"), sharding)
+    assert (tmp_path / "notes" / "begun-1").exists()
+    assert_same(found, one_index(sharding.whole, ranker("sd"), sharding.queries(sharding.whole), hits=50))
+
+
+# -- the commands ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--model", "sd3"),
+        ("--model", "sd", "--prune", "30"),
+        ("--time-prior", "recency", "--as-of", "query-time"),
+        ("--model", "lucene-qld", "--time-prior", "density"),
+        ("--model", "sd", "--feedback-qrels"),
+    ],
+)
+def test_search_writes_the_run_of_one_index(built, corpus, tmp_path, flags):
+    flags = (*flags, corpus.folder / "demo" / "qrels.txt") if "--feedback-qrels" in flags else flags
+    many = tmp_path / "many.txt"
+    assert corpus.run(many, "spark search", built, "--batch", 4, *flags) == corpus.run(
+        tmp_path / "one.txt", "search", corpus.index, *flags
+    )
+    assert not Path(f"{many}.parts").exists()
+    note = json.loads(Path(f"{many}.manifest.json").read_text())
+    assert note["verb"] == "spark search" and note["index"]["documents"] == 200
+
+
+def test_saved_queries_are_replayed(built, corpus, tmp_path, capsys):
+    """--expansion over shards, and its errors."""
+    lines, odd = tmp_path / "one.jsonl", tmp_path / "odd.jsonl"
+    wanted = corpus.run(tmp_path / "one.txt", "search", corpus.index, "--model", "sd", "--save-expansion", lines)
+    flags = ("--model", "sd", "--expansion")
+    assert corpus.run(tmp_path / "many.txt", "spark search", built, *flags, lines) == wanted
+    capsys.readouterr()
+    for text, told in (
+        ('{"qid": "1", "terms": {"xyzzyx": 1}}', "topic '1': word 'xyzzyx' is not in index 'sharded'"),
+        ("nonsense", "not JSON"),
+    ):
+        odd.write_text(f"{text}\n")
+        words = ("--index", built, *corpus.topics, "--output", tmp_path / "x.txt")
+        assert command("spark", "search", *words, *flags, odd) == 2
+        assert f"odd.jsonl:1: {told}" in capsys.readouterr().err and not (tmp_path / "x.txt").exists()
+
+
+def test_a_build_that_was_stopped_goes_on(built, corpus, tmp_path, capsys):
+    folder = tmp_path / "stopped"
+    shutil.copytree(built, folder)
+    (folder / "collection.json").unlink()
+    shutil.rmtree(folder / "shard-00001")
+    left = (folder / "shard-00000" / "sdretrieval.json").stat().st_mtime_ns
+    assert build(corpus, folder) == 2
+    assert "holds a build that was stopped" in capsys.readouterr().err
+    assert build(corpus, folder, "--resume") == 0
+    assert "2 shards were there already" in capsys.readouterr().err
+    assert (folder / "shard-00000" / "sdretrieval.json").stat().st_mtime_ns == left
+    check_built(corpus, folder)
+
+
+def test_a_docid_in_two_files_is_found(spark, corpus, tmp_path, capsys):
+    files = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    for file in files:
+        file.write_text("".join(corpus.lines[:5]))
+    words = ("spark", "index", "--input", *files, "--index", tmp_path / "twice", "--shards", 2)
+    assert command(*words) == 2
+    told = capsys.readouterr().err
+    assert "b.jsonl:" in told and "was already used at" in told and "a.jsonl:" in told
+    assert not (tmp_path / "twice" / "collection.json").exists()
+    assert command(*words, "--skip-bad", "--overwrite") == 0
+    told = capsys.readouterr()
+    assert "skipped 5 bad documents" in told.err and "documents    5" in told.out
+
+
+def test_flags_that_do_not_go_together(spark, collections, corpus, tmp_path, capsys):
+    shared = ("--index", collections[3][1], *corpus.topics, "--output", tmp_path / "x")
+    for words, told in (
+        (("search", *shared, "--conf", "nonsense"), "--conf takes KEY=VALUE"),
+        (("search", *shared, "--leak-check"), "--leak-check is for one index"),
+        (("rerank", *shared, "--run", "r", "--run-weight", "0.5"), "--run-weight is for one index"),
+        (("search", *shared, "--background", "local"), "needs a bandwidth"),
+        (("index", "--dataset", "vaswani", "--index", tmp_path / "y", "--shards", 2), "--dataset is for"),
+        (("index", "--input", corpus.docs, "--index", corpus.docs, "--shards", 3), "over its own input"),
+    ):
+        assert command("spark", *words) == 2
+        assert told in capsys.readouterr().err
+
+
+# -- as users type them ------------------------------------------------------------------------------------------
+
+PROGRAM = """
+import os, signal, sys, time
+from pathlib import Path
+from sdretrieval.cli.main import main
+from sdretrieval.plugins.spark import requests
+from sdretrieval.plugins.spark.totals import Totals
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever this process has inherited
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+kind, begun = sys.argv.pop(1), Path(os.environ.get("BEGUN", ""))
+
+def slow(*given):
+    begun.touch()
+    time.sleep(600)
+
+if kind == "ranking":
+    requests.best = slow
+if kind == "summing":
+    Totals.of = slow
+sys.exit(main())
+"""
+
+
+def typed(kind: str, master: str, *words: object) -> subprocess.Popen:
+    """Not as text, in which the line ends of a progress bar would be others."""
+    given = [sys.executable, "-c", PROGRAM, kind, "spark", "search", "--master", master, *map(str, words)]
+    return subprocess.Popen(given, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+@pytest.mark.parametrize("where", ["cluster", "local[2]"])
+def test_a_program_writes_the_same_says_no_more_and_leaves_nothing(built, cluster, corpus, tmp_path, where):
+    """Another program beside the one above, as on any cluster; its expanded queries too are the one index's."""
+    for name in ("one", "many"):
+        (tmp_path / name).mkdir()
+    one, many = tmp_path / "one" / "run.txt", tmp_path / "many" / "run.txt"
+    wanted = corpus.run(one, "search", corpus.index, "--save-expansion", one.with_name("lines.jsonl"))
+    flags = ("--index", built, *corpus.topics, "--output", many, "--save-expansion", many.with_name("lines.jsonl"))
+    settings = [word for key, value in SETTINGS.items() for word in ("--conf", f"{key}={value}")]
+    process = typed("whole", cluster if where == "cluster" else where, *flags, "--batch", 4, *settings)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    told = rf"{re.escape(str(many))}: 10 topics, \d+ documents, [\d.]+ s\n"
+    assert out == b"" and re.fullmatch(told, as_shown(err.decode()))
+    assert many.read_bytes() == wanted
+    assert many.with_name("lines.jsonl").read_bytes() == one.with_name("lines.jsonl").read_bytes()
+    assert {path.name for path in many.parent.iterdir()} == {path.name for path in one.parent.iterdir()}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+@pytest.mark.parametrize(("kind", "number"), [("ranking", signal.SIGTERM), ("summing", signal.SIGINT)])
+def test_a_program_that_is_terminated_cleans_up(built, corpus, tmp_path, monkeypatch, kind, number):
+    """A batch system's limit comes as SIGTERM: while the run is being written, or while Spark is waited for."""
+    collection, begun, out = tmp_path / "news", tmp_path / "begun", tmp_path / "out"
+    out.mkdir()
+    monkeypatch.setenv("BEGUN", str(begun))
+    shutil.copytree(built, collection, ignore=shutil.ignore_patterns("statistics" if kind == "summing" else ""))
+    process = typed(kind, "local[2]", "--index", collection, *corpus.topics, "--output", out / "run.txt")
+    wait_for(lambda: begun.exists() or process.poll() is not None)
+    assert process.poll() is None, process.communicate()
+    assert len(list(out.glob(".run.txt.*.tmp"))) == (kind == "ranking")
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    process.send_signal(number)
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 128 + number, err
+    assert b"nothing half-written was left behind" in err and b"Traceback" not in err
+    assert list(out.iterdir()) == []
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children))
