@@ -109,12 +109,17 @@ class OnSpark:
                 return number, failure_of(error)
 
         items = items or [(number,) for number in range(self.collection.n_shards)]
+        is_interrupted = False
         try:
             with plain_errors():
                 yield self.context.parallelize(items, len(items)).map(answer)
+        except KeyboardInterrupt:
+            is_interrupted = True  # Spark is about to end, with all it has been sent; or is gone
+            raise
         finally:
-            with contextlib.suppress(Exception):  # Java has gone
-                sent.destroy()
+            if not is_interrupted:
+                with contextlib.suppress(Exception):  # Java has gone
+                    sent.destroy()
 
     def _sent(self, with_totals: bool) -> Any:
         if with_totals not in self._collections:

@@ -6,9 +6,13 @@ be of different versions. JAVA_HOME is therefore set for the launch of Spark alo
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
 import sys
+import threading
 import uuid
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,18 +76,47 @@ def spark_context(
     pyspark, java, mark = import_pyspark(), java_for_spark()[0], uuid.uuid4().hex
     given = {**({} if master is None else {"spark.master": master}), **(settings or {})}
     try:
-        with _environment(_variables(java)):
+        with _environment(_variables(java)), _own_interrupts():
             context = pyspark.SparkContext.getOrCreate(_configured(pyspark, name, {**given, _MARK: mark}))
     except Exception as error:
         raise JavaError(
             f"Spark did not start (master {given.get('spark.master', 'local[*]')}, Java {java}): {_reason(error)}",
             remedy="Check --master, and Java with `sdretrieval doctor`; docs/SPARK.md says what each kind needs.",
         ) from error
+    is_ours = context.getConf().get(_MARK) == mark
     try:
         yield context
     finally:
-        if context.getConf().get(_MARK) == mark:
+        if is_ours:
+            _stop(context)
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Keep the handler of SIGINT through the start of a SparkContext, which sets one of its own.
+
+    That one talks to Java from inside the handler, on the connection that the interrupted code may be reading: Py4J
+    then breaks both, and an error stands where the interrupt was. The jobs end with the context.
+    """
+    if threading.current_thread() is not threading.main_thread():  # where no handler is set
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _stop(context: Any) -> None:
+    """Quietly: Java may have got a signal as well (a closed window, a batch system's limit), and be gone."""
+    logging.disable(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             context.stop()
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def _configured(pyspark: Any, name: str, given: Mapping[str, str]) -> Any:
