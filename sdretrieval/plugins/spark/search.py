@@ -17,14 +17,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-
 from sdretrieval.collection.records import Qrels, Ranking, Run, Topic
-from sdretrieval.core import sorted_strings
-from sdretrieval.core.errors import InputError, ParameterError
-from sdretrieval.core.packed_strings import PackedStrings
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.files import atomic_writer
 from sdretrieval.core.progress import progress
-from sdretrieval.core.saved_arrays import load_arrays, save_arrays
 from sdretrieval.plugins.spark import BATCH
 from sdretrieval.plugins.spark.shard_ranking import ShardedEngine, ShardedResult, ShardOptions
 from sdretrieval.plugins.spark.shards import Collection
@@ -35,7 +31,6 @@ from sdretrieval.ranking.notes import Note, PruneNote, TimeNote
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.retrieval import Report, check_hits, replaying, topics_of
 
-KIND = "batch of a run"
 _NOTES: dict[str, type[Note]] = {kind.__name__: kind for kind in (PruneNote, TimeNote)}
 
 
@@ -58,56 +53,42 @@ def digest(*parts: Any) -> str:
 
 
 class Parts:
-    """The finished batches of one run; without a folder nothing is kept."""
+    """The finished batches of one run, as JSON, which keeps every digit; without a folder nothing is kept."""
 
     def __init__(self, folder: Path | None, key: str = "", *, with_expansions: bool = False) -> None:
         self.folder, self.key, self.with_expansions = folder, key, with_expansions
 
     def load(self, number: int, qids: Sequence[str]) -> list[Answer] | None:
         """A finished batch, or None where it is to be done: never done, of another run, or damaged."""
-        if self.folder is None or not self._path(number).is_file():
+        if self.folder is None:
             return None
         try:
-            header, arrays = load_arrays(self._path(number), KIND)
-            if header["key"] != self.key or [topic["qid"] for topic in header["topics"]] != list(qids):
-                return None
-            docids, lines = PackedStrings(arrays["text"], arrays["text_ptr"]), None
-            if self.with_expansions:
-                lines = PackedStrings(arrays["expansions"], arrays["expansions_ptr"])  # KeyError: it has none
-            answers = []
-            for i, topic in enumerate(header["topics"]):
-                here = np.arange(arrays["ptr"][i], arrays["ptr"][i + 1])
-                notes = [_NOTES[kind](**values) for kind, values in topic.pop("notes")]
-                ranking, line = Ranking(docids.take(here), arrays["scores"][here]), lines[i] if lines else None
-                answers.append(Answer(**topic, ranking=ranking, notes=notes, expansion=line))
-        except (InputError, KeyError, IndexError, TypeError, ValueError):
+            answers = [_read(kept) for kept in json.loads(self._path(number).read_text())]
+        except (OSError, KeyError, TypeError, ValueError):
             return None
-        return answers
+        is_whole = not self.with_expansions or all(answer.expansion is not None for answer in answers)
+        return answers if is_whole and [answer.qid for answer in answers] == list(qids) else None
 
     def save(self, number: int, answers: Sequence[Answer]) -> None:
         if self.folder is None:
             return
-        docids = sorted_strings.pack(docid for answer in answers for docid in answer.ranking.docids)
-        ptr = np.cumsum([0, *(len(answer.ranking) for answer in answers)])
-        topics = [
-            {
-                "qid": answer.qid,
-                "is_empty": answer.is_empty,
-                "dropped": answer.dropped,
-                "notes": [(type(note).__name__, asdict(note)) for note in answer.notes],
-            }
-            for answer in answers
-        ]
-        scores = np.concatenate([answer.ranking.scores for answer in answers])
-        arrays = {"text": docids.data, "text_ptr": docids.ptr, "ptr": ptr, "scores": scores}
-        if self.with_expansions:
-            lines = sorted_strings.pack(answer.expansion or "" for answer in answers)
-            arrays.update(expansions=lines.data, expansions_ptr=lines.ptr)
-        save_arrays(self._path(number), KIND, {"key": self.key, "topics": topics}, arrays)
+        with atomic_writer(self._path(number)) as out:
+            json.dump([_written(answer) for answer in answers], out)
 
     def _path(self, number: int) -> Path:
         assert self.folder is not None
-        return self.folder / f"{self.key}-{number:06d}.npz"
+        return self.folder / f"{self.key}-{number:06d}.json"
+
+
+def _written(answer: Answer) -> dict[str, Any]:
+    ranking = answer.ranking.docids, answer.ranking.scores.tolist()
+    notes = [(type(note).__name__, asdict(note)) for note in answer.notes]
+    return {**vars(answer), "ranking": ranking, "notes": notes}
+
+
+def _read(kept: dict[str, Any]) -> Answer:
+    notes = [_NOTES[kind](**values) for kind, values in kept["notes"]]
+    return Answer(**{**kept, "ranking": Ranking(*kept["ranking"]), "notes": notes})
 
 
 # -- runs --------------------------------------------------------------------------------------------------------
