@@ -19,11 +19,6 @@ from sdretrieval.core.errors import IndexProblem, ParameterError
 from sdretrieval.plugins.spark import BATCH
 
 EXAMPLE = """\
-examples:
-  sdretrieval spark index --input corpus/ --index collections/news --shards 8 --date-field date
-  sdretrieval spark search --index collections/news --topics topics.tsv --output runs/sd3.txt
-  sdretrieval spark search --master spark://head:7077 --index /mnt/news --topics topics.tsv --output runs/sd3.txt
-
 `sdretrieval spark ACTION --help` explains an action. Spark needs a Java of its own; docs/SPARK.md says which, and how
 to start on one machine, on a standalone cluster, on YARN and on Kubernetes.
 """
@@ -32,12 +27,12 @@ examples:
   sdretrieval spark index --input corpus/ --index collections/news --shards 8 --date-field date
   sdretrieval spark index --master yarn --input hdfs://head/corpus --index hdfs://head/collections/news --shards 200
 
-Files are read in parallel, large ones of JSON lines in pieces; documents are dealt to the shards by their docids. The
-collection is finished when its collection.json is there. A build that was stopped goes on with --resume.
+Documents are dealt to the shards by their docids. The collection is finished when its collection.json is there.
 """
 SEARCH_EXAMPLE = """\
-example:
-  sdretrieval spark search --index collections/news --topics topics.tsv --topic-times times.tsv \\
+examples:
+  sdretrieval spark search --index collections/news --topics topics.tsv --output runs/sd3.txt
+  sdretrieval spark search --master spark://head:7077 --index /mnt/news --topics topics.tsv --topic-times times.tsv \\
       --time-prior recency --as-of query-time --output runs/recent.txt
 
 The run is the one that `sdretrieval search` writes for one index of the same documents. Finished batches wait in
@@ -49,7 +44,6 @@ example:
 """
 CLASSIFY_EXAMPLE = """\
 example:
-  sdretrieval classify --train labelled.jsonl --save topics.model
   sdretrieval spark classify --index collections/news --load topics.model --output labels.tsv
 
 One line a document: docid, its labels (separated by commas), and the highest score.
@@ -80,15 +74,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         sub.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         setup(sub)
         sub.epilog = example
-        group = sub.add_argument_group("Spark")
-        group.add_argument(
-            "--master",
-            metavar="URL",
-            help="local[4], spark://host:7077, yarn, k8s://… (default: as Spark's settings say, or local[*])",
-        )
-        group.add_argument(
-            "--conf", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark; may be repeated"
-        )
+        add = sub.add_argument_group("Spark").add_argument
+        masters = "local[4], spark://host:7077, yarn, k8s://… (default: as Spark's settings say, or local[*])"
+        add("--master", metavar="URL", help=masters)
+        add("--conf", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark; may be repeated")
 
 
 def _change_help(parser: argparse.ArgumentParser, **texts: str) -> None:
@@ -179,11 +168,9 @@ def _configure_index(parser: argparse.ArgumentParser) -> None:
         index=f"folder of the collection to make, {ADDRESSES}",
     )
     parser.set_defaults(threads=None)
-    sharding = parser.add_argument_group("shards")
-    sharding.add_argument(
-        "--shards", type=options.positive, required=True, metavar="N", help="how many indexes to make"
-    )
-    sharding.add_argument("--resume", action="store_true", help="go on with a build that was stopped")
+    add = parser.add_argument_group("shards").add_argument
+    add("--shards", type=options.positive, required=True, metavar="N", help="how many indexes to make")
+    add("--resume", action="store_true", help="go on with a build that was stopped")
 
 
 def _index(args: argparse.Namespace) -> int:
@@ -262,13 +249,8 @@ def _configure_ranking(parser: argparse.ArgumentParser, verb: Any) -> None:
         leak_check=argparse.SUPPRESS,
         run_weight=argparse.SUPPRESS,
     )
-    parser.add_argument(
-        "--batch",
-        type=options.positive,
-        default=BATCH,
-        metavar="N",
-        help="topics that share a pass over the shards (default: %(default)s)",
-    )
+    batch = "topics that share a pass over the shards (default: %(default)s)"
+    parser.add_argument("--batch", type=options.positive, default=BATCH, metavar="N", help=batch)
 
 
 def _rank(args: argparse.Namespace) -> int:
@@ -359,16 +341,13 @@ def _classify(args: argparse.Namespace) -> int:
 
 
 def _configure_drift(parser: argparse.ArgumentParser) -> None:
+    from sdretrieval.estimate.time.kernels import kernel_names
+
     parser.add_argument("--index", required=True, metavar="DIR", help="a collection with dates, or its address")
     parser.add_argument("--words", nargs="+", required=True, metavar="WORD", help="words to follow")
     parser.add_argument("--bandwidth", required=True, metavar="TIME", help="days, or with a unit: 12h, 7d, 2w")
     parser.add_argument("--resolution", default="day", metavar="TIME", help="hour, day, week, month (default: day)")
-    parser.add_argument(
-        "--kernel",
-        choices=("uniform", "triangular", "epanechnikov", "tricube", "gaussian"),
-        default="tricube",
-        help="default: %(default)s",
-    )
+    parser.add_argument("--kernel", choices=kernel_names(), default="tricube", help="default: %(default)s")
     parser.add_argument("--output", required=True, metavar="FILE", help="a CSV table; .gz compresses it")
 
 
@@ -393,11 +372,10 @@ def _drift(args: argparse.Namespace) -> int:
         table = csv.writer(out, lineterminator="\n")
         table.writerow(["time", "documents", "words", "word", "frequency", "lower", "upper"])
         for i, time_ms in enumerate(found.grid.tolist()):
+            volume = format_time(round(time_ms)), found.documents[i], found.words[i]
             for word, curve in zip(args.words, found.curves, strict=True):
-                values = [curve.frequency[i], curve.lower[i], curve.upper[i]]
-                shown = ["" if value != value else f"{value:.6g}" for value in values]
-                row = [format_time(round(time_ms)), found.documents[i], found.words[i], word, *shown]
-                table.writerow(row)
+                values = curve.frequency[i], curve.lower[i], curve.upper[i]
+                table.writerow([*volume, word, *("" if value != value else f"{value:.6g}" for value in values)])
     print(f"{args.output}: {len(found.grid)} times, {len(terms)} words", file=sys.stderr)
     return 0
 

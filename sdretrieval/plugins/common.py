@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,8 @@ import numpy as np
 from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.ranking.base import Ranker
+from sdretrieval.ranking.engine import Engine, RankOptions, Result
+from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.registry import make_ranker
 
 ON_MISSING = ("error", "drop")
@@ -49,3 +51,12 @@ def document_numbers(snapshot: Snapshot, docids: Sequence[str], missing: str, wh
             remedy='Use the index the documents come from, or pass missing="drop".',
         )
     return numbers
+
+
+def rescored(
+    engine: Engine, ranker: Ranker, queries: Sequence[Query], candidates: Mapping[str, Mapping[int, Any]], **more: Any
+) -> Iterator[Result]:
+    """Given documents ranked: by query id their numbers, in the order of the first ranking."""
+    numbers = {qid: np.fromiter(found, np.int64, len(found)) for qid, found in candidates.items()}
+    depth = max(map(len, candidates.values()), default=0)
+    return engine.rank(ranker, queries, RankOptions(hits=depth, candidates=numbers, **more))

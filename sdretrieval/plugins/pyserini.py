@@ -24,7 +24,7 @@ import numpy as np
 from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.index.index_notes import read_notes
 from sdretrieval.index.snapshot import Snapshot, open_snapshot
-from sdretrieval.plugins.common import check_missing, document_numbers, ranker_of
+from sdretrieval.plugins.common import check_missing, document_numbers, ranker_of, rescored
 from sdretrieval.ranking.base import Ranker
 from sdretrieval.ranking.engine import Engine, Judgments, RankOptions, Result
 from sdretrieval.ranking.query import Query
@@ -144,22 +144,12 @@ class Reranker:
         kept = {query.qid: self._known(query, hits[query.qid]) for query in queries}
         scorable = [query for query in queries if kept[query.qid] and not query.is_empty]
         engine = self._engine if threads == 1 else Engine(self.snapshot, threads=threads)
-        results = engine.rank(
-            self.model,
-            scorable,
-            RankOptions(
-                hits=max((len(found) for found in kept.values()), default=0),
-                candidates={qid: np.fromiter(found, np.int64, len(found)) for qid, found in kept.items()},
-                judged=judged,
-                prune=self.prune,
-            ),
-        )
-        rescored = {query.qid: list(kept[query.qid].values()) for query in queries}
-        for result in results:
+        ranked = {query.qid: list(kept[query.qid].values()) for query in queries}
+        for result in rescored(engine, self.model, scorable, kept, judged=judged, prune=self.prune):
             by_number = kept[result.query.qid]
             pairs = zip(result.docs.tolist(), result.scores.tolist(), strict=True)
-            rescored[result.query.qid] = [with_score(by_number[number], score) for number, score in pairs]
-        return rescored
+            ranked[result.query.qid] = [with_score(by_number[number], score) for number, score in pairs]
+        return ranked
 
     def _known(self, query: Query, hits: Sequence[H]) -> dict[int, H]:
         """Hits by the numbers of their documents, in the order given."""

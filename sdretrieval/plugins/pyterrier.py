@@ -25,7 +25,7 @@ from sdretrieval.core.errors import InputError, JavaError
 from sdretrieval.core.parameters import domains
 from sdretrieval.core.progress import progress
 from sdretrieval.index.snapshot import Snapshot
-from sdretrieval.plugins.common import check_missing, document_numbers, ranker_of
+from sdretrieval.plugins.common import check_missing, document_numbers, ranker_of, rescored
 from sdretrieval.ranking.base import Ranker
 from sdretrieval.ranking.engine import Engine, RankOptions, Result
 from sdretrieval.ranking.models.lucene_models import LuceneRanker
@@ -208,15 +208,7 @@ class SDReranker(_OverIndex):
         return _rescored_frame(inp, rows, scores)
 
     def _results(self, queries: list[Query], candidates: Mapping[str, dict[int, int]]) -> dict[str, Result]:
-        results = self._engine.rank(
-            self.ranker,
-            queries,
-            RankOptions(
-                hits=max(len(documents) for documents in candidates.values()),
-                candidates={qid: np.fromiter(docs, np.int64, len(docs)) for qid, docs in candidates.items()},
-                prune=self.prune,
-            ),
-        )
+        results = rescored(self._engine, self.ranker, queries, candidates, prune=self.prune)
         shown = progress(results, total=len(queries), label="ranking", unit="topic")
         return {result.query.qid: result for result in shown}
 

@@ -27,6 +27,9 @@ from sdretrieval.learn.classify.saved_models import save_classifier
 from sdretrieval.learn.classify.text_classifier import TextClassifier, train
 from sdretrieval.learn.labelled import LabelledCorpus
 
+# PySpark drops the sockets that jobs' results come through without closing them.
+MARKS = [pytest.mark.java, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+
 
 def spark_for(module: ModuleType) -> Any:
     """PySpark, for a module of tests. Workers cannot import it: what it defines travels whole."""
@@ -135,18 +138,7 @@ def standalone(folder: Path) -> Iterator[str]:
         where = ("--host", "127.0.0.1", "--port", 0, "--webui-port", 0)
         url = start("master", r"Starting Spark master at (spark://\S+)", "master.Master", *where)
         for i, host in enumerate(("127.0.0.1", "localhost")):
-            words = (
-                "--host",
-                host,
-                "--webui-port",
-                0,
-                "--cores",
-                2,
-                "--memory",
-                "2g",
-                "--work-dir",
-                folder / f"work-{i}",
-            )
+            words = f"--host {host} --webui-port 0 --cores 2 --memory 2g --work-dir {folder}/work-{i}".split()
             start(f"worker-{i}", r"Successfully registered with master (\S+)", "worker.Worker", *words, url)
         yield url
     finally:

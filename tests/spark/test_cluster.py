@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from needed import Corpus, command, spark_for, standalone, wait_for
+from needed import MARKS, Corpus, command, spark_for, standalone, wait_for
 from sharding import MODELS, TIMES, Sharding, assert_same, one_index, ranker
 from shown import as_shown
 
@@ -34,7 +34,7 @@ from sdretrieval.plugins.spark.shard_ranking import ShardedEngine, ShardOptions
 from sdretrieval.plugins.spark.shards import open_collection, write_collection
 
 pyspark = spark_for(sys.modules[__name__])
-pytestmark = pytest.mark.java
+pytestmark = MARKS
 
 SETTINGS = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.executor.memory": "512m"}
 # A core on each machine; a copy as soon as half of the tasks are through and one takes clearly longer.

@@ -210,7 +210,7 @@ def test_a_file_that_this_worker_does_not_see(tmp_path):
     with pytest.raises(WorkerProblem, match=r"away\.jsonl: No such file.*mounted.* on all workers"):
         list(Reading({}, skip_bad=True)([(0, Piece(file))]))
     with pytest.raises(WorkerProblem, match=r"away\.jsonl: No such file.*mounted.* on all workers"):
-        reading._Cutting(10)(file)
+        reading.cut(10, file)
 
 
 def test_files_are_listed_with_their_names_below_the_input(tmp_path):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from needed import Corpus, command, spark_for, wait_for
+from needed import MARKS, Corpus, command, spark_for, wait_for
 from sharding import InMemory, Sharding, assert_same, engine_of, one_index, ranker
 
 from sdretrieval.core.errors import IndexProblem, ParameterError, SdretrievalError
@@ -35,7 +35,7 @@ from sdretrieval.plugins.spark.shards import Remote, open_collection, write_coll
 from sdretrieval.plugins.spark.storage import Hadoop, HadoopShell, StorageProblem, is_address, place_of
 
 pyspark = spark_for(sys.modules[__name__])
-pytestmark = pytest.mark.java
+pytestmark = MARKS
 
 SECRET = "not-to-be-seen"
 

@@ -4,11 +4,9 @@
 
 A document's shard is told by its docid alone, so that the same docid twice, in whatever files, meets itself and is
 found. Each shard is built in a folder of the attempt's own; the driver renames the attempts whose tasks were counted.
-So a task that runs twice, or dies, leaves one whole shard or none. Shards carry a mark of what they were built from,
-and a build that was stopped goes on from those that are whole, in place or not (``resume``): that is told by the sizes
-in their own notes, for at an address renaming may take long and be no single step (object stores).
-
-In a mounted folder a task builds the attempt where it is to be; for an address, on its own disk, and puts it there.
+So a task that runs twice, or dies, leaves one whole shard or none. A build that was stopped goes on from shards that
+are whole, in place or not (``resume``): that is told by the sizes in their own notes, for at an address renaming may be
+no single step.
 """
 
 from __future__ import annotations
@@ -20,6 +18,7 @@ import shutil
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +123,7 @@ def build_shards(
         is_remote=isinstance(where, str),
     )
     tasks = plan(context, files, reading)
-    documents = context.parallelize(tasks, max(len(tasks), 1)).flatMap(_Dealing(recipe))
+    documents = context.parallelize(tasks, max(len(tasks), 1)).flatMap(partial(_dealt, recipe))
     dealt = documents.repartitionAndSortWithinPartitions(n_shards, _shard_of_key)
     with plain_errors():
         answers = dealt.mapPartitionsWithIndex(_Building(recipe)).collect()
@@ -197,15 +196,13 @@ class Target:
                 f"{self.place} exists and is not a sharded collection.",
                 remedy="Choose another name with --index; only a sharded collection is ever overwritten.",
             )
-        if found and not overwrite and not resume:
-            remedy = "Pass --overwrite to replace it, or choose another name."
-            told = f"the collection {self.place} exists."
-            if MANIFEST not in found:
-                told, remedy = (
-                    f"{self.place} holds a build that was stopped.",
-                    "Pass --resume to go on, or --overwrite.",
-                )
-            raise IndexProblem(told, remedy=remedy)
+        if not found or overwrite or resume:
+            return
+        if MANIFEST not in found:
+            told, remedy = "holds a build that was stopped.", "Pass --resume to go on, or --overwrite."
+            raise IndexProblem(f"{self.place} {told}", remedy=remedy)
+        remedy = "Pass --overwrite to replace it, or choose another name."
+        raise IndexProblem(f"the collection {self.place} exists.", remedy=remedy)
 
     def finished(self, n_shards: int, mark: str) -> dict[int, BuildSummary]:
         """Shards in place that are whole, and whole attempts that no driver was left to put there."""
@@ -280,21 +277,16 @@ def _shard_of_key(key: Key) -> int:
     return key[0]
 
 
-class _Dealing:
+def _dealt(recipe: Recipe, pieces: list[tuple[int, Piece]]) -> Iterator[tuple[Key, Document | Bad]]:
     """The pieces of a task to documents with the keys that bring them to their shards."""
-
-    def __init__(self, recipe: Recipe) -> None:
-        self.recipe = recipe
-        self.read = Reading(recipe.reading, recipe.skip_bad, recipe.storage)
-
-    def __call__(self, pieces: list[tuple[int, Piece]]) -> Iterator[tuple[Key, Document | Bad]]:
-        n, finished = self.recipe.n_shards, self.recipe.finished
-        for place, (number, found) in enumerate(self.read(pieces)):
-            shard = shard_of(found.docid if isinstance(found, Document) else found.error.message, n)
-            if isinstance(found, Bad) and found.is_fatal:  # some shard that is to be built must hear of it
-                shard = next((k for k in range(n) if k not in finished), shard)
-            if shard not in finished:
-                yield (shard, number, place), found
+    n, finished = recipe.n_shards, recipe.finished
+    read = Reading(recipe.reading, recipe.skip_bad, recipe.storage)
+    for place, (number, found) in enumerate(read(pieces)):
+        shard = shard_of(found.docid if isinstance(found, Document) else found.error.message, n)
+        if isinstance(found, Bad) and found.is_fatal:  # some shard that is to be built must hear of it
+            shard = next((k for k in range(n) if k not in finished), shard)
+        if shard not in finished:
+            yield (shard, number, place), found
 
 
 class _Building:

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -113,8 +114,8 @@ def plan(context: Any, files: Sequence[File], reading: dict[str, Any]) -> list[l
     pieces = {}
     if large:
         with plain_errors():
-            cut = context.parallelize(list(large.values()), len(large)).map(_Cutting(goal)).collect()
-        pieces = dict(zip(large, cut, strict=True))
+            found = context.parallelize(list(large.values()), len(large)).map(partial(cut, goal)).collect()
+        pieces = dict(zip(large, found, strict=True))
     return _tasks([piece for i, file in enumerate(files) for piece in pieces.get(i, [Piece(file)])], goal)
 
 
@@ -158,19 +159,14 @@ def _mounted() -> Iterator[None]:
         raise WorkerProblem(error) from None
 
 
-class _Cutting:
+def cut(goal: int, file: File) -> list[Piece]:
     """A file to pieces of about ``goal`` bytes that end where lines end, and how many lines come before each."""
-
-    def __init__(self, goal: int) -> None:
-        self.goal = goal
-
-    def __call__(self, file: File) -> list[Piece]:
-        pieces, start, lines = [], 0, 0
-        with _mounted(), open(file.place, "rb") as stream:
-            while block := stream.read(self.goal) + stream.readline():
-                pieces.append(Piece(file, (start, start + len(block)), lines))
-                start, lines = start + len(block), lines + block.count(b"\n")
-        return pieces
+    pieces, start, lines = [], 0, 0
+    with _mounted(), open(file.place, "rb") as stream:
+        while block := stream.read(goal) + stream.readline():
+            pieces.append(Piece(file, (start, start + len(block)), lines))
+            start, lines = start + len(block), lines + block.count(b"\n")
+    return pieces
 
 
 @dataclass(frozen=True)
@@ -194,9 +190,9 @@ class _Noting(Problems):
             raise error
         self.waiting.append(Bad(error))
 
-    def taken(self) -> list[Bad]:
-        waiting, self.waiting = self.waiting, []
-        return waiting
+    def taken(self) -> Iterator[Bad]:
+        while self.waiting:
+            yield self.waiting.pop(0)
 
 
 class Reading:
@@ -223,21 +219,15 @@ class Reading:
 
     def _fetch(self, addresses: list[str], scratch: Path) -> dict[str, Path]:
         """In as few calls of the client as there are files of one name: a call is a start of Java."""
-        calls: list[list[str]] = []
+        calls: dict[int, list[str]] = {}
         seen: Counter[str] = Counter()
         for address in dict.fromkeys(addresses):
-            k = seen[last_name(address)]
+            calls.setdefault(seen[last_name(address)], []).append(address)
             seen[last_name(address)] += 1
-            if k == len(calls):
-                calls.append([])
-            calls[k].append(address)
-        found: dict[str, Path] = {}
-        for k, together in enumerate(calls):
-            folder = scratch / str(k)
-            folder.mkdir()
-            self.storage.get(together, folder)  # type: ignore[union-attr]
-            found.update({address: folder / last_name(address) for address in together})
-        return found
+        for k, together in calls.items():
+            (scratch / str(k)).mkdir()
+            self.storage.get(together, scratch / str(k))  # type: ignore[union-attr]
+        return {address: scratch / str(k) / last_name(address) for k, some in calls.items() for address in some}
 
     def documents(self, piece: Piece, local: Path) -> Iterator[Document | Bad]:
         problems = _Noting(self.skip_bad)

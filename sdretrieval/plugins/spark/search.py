@@ -1,9 +1,7 @@
 """search and rerank over shards: topics in, a run out, batch by batch, as retrieval.py has it for one index.
 
-Results of finished batches are kept until the whole run is written, so that a stopped run goes on where it was. A batch
-is one file in ``<output>.parts/``, written whole or not at all, and named with a digest of everything that the result
-depends on: another model, other topics or another collection never take up an old part. Where expanded queries are to
-be saved they are kept in the parts too, and a part without them is done again.
+Finished batches are kept until the whole run is written, so that a stopped run goes on where it was: one file each in
+``<output>.parts/``, named with a digest of everything that the result depends on.
 """
 
 from __future__ import annotations

@@ -11,11 +11,7 @@ With a time prior step 4 is two passes: the evidence (best scores, their times, 
 all shards before any score can be changed. Wrappers have the hooks that they have on one index (ranking/wrapper.py),
 given what all shards together know.
 
-On the driver lie, for a batch of T topics: T lists of hits, and before they are merged those of √n of n shards; the
-rows of T · fb_docs feedback documents (8 bytes a word), the vocabulary with df and cf (memory-mapped), and for each
-thread a vector over the vocabulary. So many topics are asked for at once that the first of these takes no more than
-``RESULTS_IN_MEMORY``, and the statistics of topics that have their own (as-of, drifting background) no more than
-``STATISTICS_IN_MEMORY``.
+What lies on the driver meanwhile, docs/SPARK.md tells (Limits); the two largest parts have bounds here.
 """
 
 from __future__ import annotations
@@ -287,10 +283,9 @@ class ShardedEngine:
         plan, statistics, own, by_bin = topic.result.plan, topic.statistics, None, None
         model = plan.model
         if statistics is not self.statistics:
-            t, whole_p = model.terms, statistics.p if model.background else None
-            own = SentStatistics(
-                statistics.n_docs, statistics.n_tokens, statistics.df[t], statistics.cf[t], statistics.p[t], whole_p
-            )
+            df, cf, p = (vector[model.terms] for vector in (statistics.df, statistics.cf, statistics.p))
+            whole_p = statistics.p if model.background else None
+            own = SentStatistics(statistics.n_docs, statistics.n_tokens, df, cf, p, whole_p)
         if background is not None and background.settings.at == "document" and plan.weighting.is_language_model:
             by_bin = background.constants(plan, statistics)
         return SentPlan(plan, plan.constant(statistics), own, topic.before, by_bin)

@@ -1,15 +1,7 @@
 """A sharded collection: a folder of Lucene indexes with their snapshots, and a manifest that names them.
 
-    news/
-      collection.json                     the manifest: written last, so a folder without one is not finished
-      shard-00000/                        a Lucene index
-      shard-00000.snapshot/<fingerprint>/ its snapshot: all that ranking reads
-      shard-00001/ …
-      statistics/<fingerprint>/           sums over all shards
-
-A folder is mounted at the same place on the driver and on every worker (NFS, Lustre, CephFS), and mapped into memory
-where it lies (:class:`Collection`). A collection may also lie at an address, laid out alike: ``hdfs://…``, ``s3a://…``,
-whatever Spark sees (:class:`Remote`); workers then map copies of the snapshots on their own disks. They open snapshots
+docs/SPARK.md draws it. A folder that is mounted everywhere is mapped into memory where it lies (:class:`Collection`);
+of one at an address, whatever Spark sees, workers map copies on their own disks (:class:`Remote`). They open snapshots
 alone, and rank without Java.
 """
 

@@ -339,13 +339,11 @@ def _end_with_parent() -> None:
 
 
 def _shell_problem(place: str, told: str) -> StorageProblem:
-    lines = [line for line in told.partition("\nUsage:")[0].splitlines() if line.strip()]
-    said = next((line for line in lines if re.match(r"-?(get|put|copy\w+): ", line)), lines[-1] if lines else "")
-    said = re.sub(r"^-?(get|put|copy\w+): ", "", said)
+    told = told.partition("\nUsage:")[0].strip()
+    found = re.search(r"^-?(?:get|put|copy\w+): (.*)", told, re.MULTILINE)
+    said = found[1] if found else told.rpartition("\n")[2]
     lost = re.match(r"`(.*)': No such file or directory", said)
-    if lost:
-        return explained(lost[1], "No such file or directory", missing=True)
-    return explained(place, said)
+    return explained(lost[1], "No such file or directory", missing=True) if lost else explained(place, said)
 
 
 def _java() -> str:
@@ -357,22 +355,17 @@ def _java() -> str:
 
 def _jars() -> list[str]:
     """Spark's own jars, those given with spark.jars, and Hadoop's where Spark was built without it."""
-    folders = [Path(os.environ["SPARK_HOME"], "jars")] if os.environ.get("SPARK_HOME") else []
-    try:
-        import pyspark  # an optional extra, here for its jars
-        from pyspark import SparkFiles
+    import pyspark  # an optional extra; every worker has it
 
-        folders.append(Path(pyspark.__file__).parent / "jars")
-        added = getattr(SparkFiles, "_root_directory", None)
-    except ImportError:
-        added = None
-    folders.append(Path.cwd() / "__spark_libs__")  # where YARN unpacks them
+    homes = (os.environ.get("SPARK_HOME"), Path(pyspark.__file__).parent)
+    folders = [*(Path(home, "jars") for home in homes if home), Path.cwd() / "__spark_libs__"]  # the last is YARN's
+    added = pyspark.SparkFiles._root_directory
     own = next((folder for folder in folders if any(folder.glob("hadoop-*.jar"))), None)
     elsewhere = os.environ.get("SPARK_DIST_CLASSPATH")
     if own is None and not elsewhere:
         raise SdretrievalError(
             f"no Hadoop client on this worker (looked for hadoop-*.jar in {', '.join(map(str, folders))})",
-            remedy="Install PySpark in the workers' Python, or set SPARK_HOME there.",
+            remedy="Set SPARK_HOME there.",
         )
     jars = [] if own is None else [f"{own}{os.sep}*"]
     jars += sorted(str(jar) for jar in Path(added).glob("*.jar")) if added else []

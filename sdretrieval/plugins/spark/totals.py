@@ -3,12 +3,8 @@
 Each sum is of whole numbers, so it is the one index's own whatever the order of the shards. Kept are the vocabulary of
 all shards in byte order (as one index would have it), df and cf. A worker needs only what concerns its shard's words.
 
-    Totals        of everything
-    Increments    df and cf added between given times, for as-of statistics
-    Moments       what a shard knows about time: whether its distinct times are few, first, last
-    Along         counts along time, for drifting backgrounds
-
-Each is made of one shard (``of`` is a request to a worker), and added up (``plus``).
+Increments are the same between given times, for as-of statistics; Moments and Along are what a drifting background
+needs. Each is made of one shard (``of`` is a request to a worker), and added up (``plus``).
 """
 
 from __future__ import annotations
