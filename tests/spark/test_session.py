@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -42,6 +43,7 @@ def spark(monkeypatch) -> SimpleNamespace:
     def context(conf: Conf) -> SimpleNamespace:
         if told.error:
             raise RuntimeError(told.error)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # one of its own
         return SimpleNamespace(getConf=lambda: told.running or conf, stop=lambda: told.stopped.append(conf))
 
     told = SimpleNamespace(running=None, stopped=[], error="")
@@ -77,6 +79,12 @@ def test_a_context_that_runs_already_is_left_running(spark):
     with session.spark_context("local"):
         pass
     assert not spark.stopped
+
+
+def test_an_interrupt_is_handled_as_before(spark):
+    before = signal.getsignal(signal.SIGINT)
+    with session.spark_context("local"):
+        assert signal.getsignal(signal.SIGINT) is before is not signal.SIG_DFL
 
 
 def test_a_start_that_fails_is_told_by_its_reason(spark):

@@ -20,7 +20,7 @@ import numpy as np
 from sdretrieval.collection.records import Ranking, rank_order
 from sdretrieval.core import sorted_strings
 from sdretrieval.core.packed_strings import PackedStrings
-from sdretrieval.core.timeline import middle_of_bin
+from sdretrieval.core.timeline import known_times, middle_of_bin
 from sdretrieval.core.times import UNDATED
 from sdretrieval.index.statistics import Statistics
 from sdretrieval.plugins.spark.shards import Shard
@@ -291,11 +291,6 @@ def locate(shard: Shard, wanted: PackedStrings) -> Located:
     return Located(numbers, times)
 
 
-def _bin_times(times: np.ndarray, resolution: float | None) -> np.ndarray:
-    at = times[times != UNDATED].astype(np.float64)
-    return at if resolution is None else middle_of_bin(at, resolution)
-
-
 # -- smoothing at the document's time ----------------------------------------------------------------------------
 
 
@@ -318,9 +313,10 @@ class ShardBackground(DriftingBackground):
 
     @cached_property
     def _document_bins(self) -> tuple[np.ndarray, np.ndarray]:
-        times = np.asarray(self.snapshot.times)
-        bins = np.full(len(times), -1, dtype=np.int64)
-        bins[times != UNDATED] = np.searchsorted(self.sent.times, _bin_times(times, self.sent.resolution))
+        stamps, dated = known_times(self.snapshot.times)
+        bins, resolution = np.full(len(stamps), -1, dtype=np.int64), self.sent.resolution
+        times = stamps[dated] if resolution is None else middle_of_bin(stamps[dated], resolution)
+        bins[dated] = np.searchsorted(self.sent.times, times)
         return bins, self.sent.times
 
     def statistics_at(self, time: float | None, statistics: Statistics) -> Statistics:
