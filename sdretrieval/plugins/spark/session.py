@@ -14,7 +14,7 @@ import threading
 import uuid
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -109,11 +109,13 @@ def _own_interrupts() -> Iterator[None]:
 
 
 def _stop(context: Any) -> None:
-    """Quietly: Java may have got a signal as well (a closed window, a batch system's limit), and be gone."""
+    """Quietly: tasks may be in the midst of their work, and Java may have got the signal as well, and be gone."""
     logging.disable(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            with suppress(Exception):
+                context.setLogLevel("OFF")
             context.stop()
     finally:
         logging.disable(logging.NOTSET)
