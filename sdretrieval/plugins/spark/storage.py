@@ -359,7 +359,7 @@ def _jars() -> list[str]:
 
     homes = (os.environ.get("SPARK_HOME"), Path(pyspark.__file__).parent)
     folders = [*(Path(home, "jars") for home in homes if home), Path.cwd() / "__spark_libs__"]  # the last is YARN's
-    added = pyspark.SparkFiles._root_directory
+    added = pyspark.SparkFiles._root_directory  # the public way wants a SparkContext off workers
     own = next((folder for folder in folders if any(folder.glob("hadoop-*.jar"))), None)
     elsewhere = os.environ.get("SPARK_DIST_CLASSPATH")
     if own is None and not elsewhere:
