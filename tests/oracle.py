@@ -353,6 +353,61 @@ def _most_frequent(counts: np.ndarray, words: list[str], n: int) -> np.ndarray:
     return kept
 
 
+# -- axiomatic feedback ------------------------------------------------------------------------------------------
+
+
+def axiomatic(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=()) -> Answer:
+    """Fang and Zhai 2006, over the R feedback documents and (N-1) R others, of which only expectations are known."""
+
+    def score(a: np.ndarray) -> np.ndarray:
+        if s["scoring"] == "bm25":
+            return bm25(c, a, s["k1"], s["b"])
+        return expected_log(a, smoothed(c, "dirichlet", 0.0, s["mu"]))
+
+    first = score(f)
+    given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
+    if not given.docs:
+        return one_pass(c, f, first)
+    weights = uniform(len(given.docs))
+    R = FLOAT(len(given.docs))
+    near, far = c.counts[given.docs] > 0, np.delete(c.counts, given.docs, axis=0) > 0
+    others = (FLOAT(s["pool"]) - 1) * R if len(far) else FLOAT(0)
+    u = far.mean(axis=0, dtype=FLOAT) if len(far) else np.zeros(len(c.words), dtype=FLOAT)
+    n = R + others
+    typed = f * np.log((c.n_docs + FLOAT(1)) / c.df) ** s["idf_power"]
+    found = np.zeros(len(c.words), dtype=FLOAT)
+    for q in np.flatnonzero(f):
+        itself = _information(near[:, q], near[:, q], u[q], u[q], u[q], others, n)
+        if not near[:, q].any() or itself < 1e-12:
+            continue
+        for t in np.flatnonzero(near.any(axis=0)):
+            n_qt = (near[:, q] & near[:, t]).sum() + others * u[q] * u[t]
+            apart = (near[:, q].sum() + others * u[q]) * (near[:, t].sum() + others * u[t]) / n
+            if t != q and n_qt > apart:
+                both = _information(near[:, q], near[:, t], u[q], u[t], u[q] * u[t], others, n)
+                found[t] += typed[q] * s["beta"] * both / itself
+    if (np.abs(found - 1e-8) < 1e-12).any():
+        raise Undecided
+    found[found <= 1e-8] = 0
+    a = typed + np.where(f > 0, found, strongest(np.where(f > 0, 0, found), s["fb_terms"]))
+    return Answer(score(a), c.has_any(a > 0), first, given.docs, weights, a)
+
+
+def _information(x: np.ndarray, y: np.ndarray, u_x, u_y, u_xy, others, n) -> FLOAT:
+    """Σ P(X, Y) log P(X, Y) / P(X) P(Y), where others share the words as u says."""
+    total = FLOAT(0)
+    for has_x in (True, False):
+        for has_y in (True, False):
+            p_x = ((x == has_x).sum() + others * (u_x if has_x else 1 - u_x)) / n
+            p_y = ((y == has_y).sum() + others * (u_y if has_y else 1 - u_y)) / n
+            rest = {(True, True): u_xy, (True, False): u_x - u_xy, (False, True): u_y - u_xy}
+            outside = rest.get((has_x, has_y), 1 - u_x - u_y + u_xy)
+            p_xy = (((x == has_x) & (y == has_y)).sum() + others * outside) / n
+            if p_xy > 1e-15:
+                total += p_xy * np.log(p_xy / (p_x * p_y))
+    return total
+
+
 # -- smoothed Dirichlet ------------------------------------------------------------------------------------------
 
 
@@ -467,6 +522,7 @@ MODELS = {
     "rm3": rm3,
     "sd": smoothed_dirichlet,
     "sd3": smoothed_dirichlet,
+    "axiomatic": axiomatic,
     "lucene-bm25": lambda c, f, s, *_: one_pass(c, f, bm25(c, f, s["k1"], s["b"], one_byte=True)),
     "lucene-qld": lambda c, f, s, *_: one_pass(c, f, lucene_dirichlet(c, f, s["mu"])),
     "lucene-qljm": lambda c, f, s, *_: one_pass(c, f, lucene_jelinek_mercer(c, f, s["lam"])),

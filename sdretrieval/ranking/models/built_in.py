@@ -1,5 +1,6 @@
 """The built-in models: importing this registers them."""
 
+from sdretrieval.ranking.models.axiomatic import Axiomatic
 from sdretrieval.ranking.models.bm25 import BM25Ranker
 from sdretrieval.ranking.models.lucene_models import LuceneBM25, LuceneQLD, LuceneQLJM
 from sdretrieval.ranking.models.query_likelihood import QueryLikelihood
@@ -16,6 +17,7 @@ BUILT_IN = (
     RM3,
     SmoothedDirichlet,
     SD3,
+    Axiomatic,
     LuceneBM25,
     LuceneQLD,
     LuceneQLJM,
