@@ -162,6 +162,24 @@ def lucene_jelinek_mercer(c: Corpus, a: np.ndarray, lam: float) -> np.ndarray:
     return scores
 
 
+def bm25_counts(c: Corpus, a: np.ndarray, k1: float, b: float, *, one_byte: bool = False) -> np.ndarray:
+    """The same without idf."""
+    return _saturating(c, a, k1, b, one_byte)
+
+
+def dph(c: Corpus, a: np.ndarray) -> np.ndarray:
+    """Terrier's DPH. Choice: a document of one word, however often, scores 0: the limit for f → |D|."""
+    scores = np.zeros(c.n_docs, dtype=FLOAT)
+    for d in range(c.n_docs):
+        for w in np.flatnonzero(c.counts[d]):
+            f, share = c.counts[d, w], c.counts[d, w] / c.lengths[d]
+            if share < 1:
+                bits = f * np.log2(f * (c.cf.sum() / c.n_docs) / c.lengths[d] * (c.n_docs / c.cf[w]))
+                bits += 0.5 * np.log2(2 * np.pi * f * (1 - share))
+                scores[d] += a[w] * (1 - share) ** 2 / (f + 1) * bits
+    return scores
+
+
 # -- order -------------------------------------------------------------------------------------------------------
 
 
@@ -408,6 +426,58 @@ def _information(x: np.ndarray, y: np.ndarray, u_x, u_y, u_xy, others, n) -> FLO
     return total
 
 
+# -- other feedback ----------------------------------------------------------------------------------------------
+
+
+def bm25_prf(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=()) -> Answer:
+    """Robertson and Spärck Jones's weights in the place of idf; new words by Sakai and Robertson's offer."""
+    if s["mode"] == "anserini":
+        usable = np.array([re.fullmatch("[a-z0-9]{2,20}", w) is not None and not w.isdigit() for w in c.words])
+    else:
+        usable = np.ones(len(c.words), dtype=bool)
+    one_byte = s["mode"] == "anserini"
+    first = bm25(c, f, s["k1"], s["b"], one_byte=one_byte)
+    given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
+    if not given.docs:
+        return one_pass(c, f, first)
+    R, N = len(given.docs), c.n_docs
+    r = (c.counts[given.docs] > 0).sum(axis=0)
+    weight = np.log((r + FLOAT(0.5)) * (N - c.df - R + r + 0.5) / ((c.df - r + 0.5) * (R - r + 0.5)))
+    new = np.maximum(weight * s["new_term_weight"], 1e-6)
+    offered = np.where((f == 0) & (r >= 2) & usable, new * np.log(np.maximum(r, 1)), 0)
+    a = np.where(strongest(offered, s["fb_terms"]) > 0, new, 0) + np.where(f > 0, np.maximum(weight, 1e-6), 0)
+    scores = bm25_counts(c, a, s["k1"], s["b"], one_byte=one_byte)
+    return Answer(scores, c.has_any(a > 0), first, given.docs, uniform(R), a)
+
+
+def divergence(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=(), *, kl: bool) -> Answer:
+    """Amati's Bo1 or KL, and f^Q / max f^Q + β w / max w."""
+
+    def score(a: np.ndarray) -> np.ndarray:
+        return dph(c, a) if s["scoring"] == "dph" else bm25(c, a, s["k1"], s["b"])
+
+    first = score(f)
+    given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
+    if not given.docs:
+        return one_pass(c, f, first)
+    together = c.counts[given.docs].sum(axis=0)
+    worth = np.zeros(len(c.words), dtype=FLOAT)
+    for t in np.flatnonzero(together):
+        if kl:
+            share = together[t] / together.sum()
+            worth[t] = share * np.log2(share / c.p[t])
+        else:
+            P = c.cf[t] / c.n_docs
+            worth[t] = together[t] * np.log2((1 + P) / P) + np.log2(1 + P)
+    if (np.abs(worth[together > 0]) < 1e-13).any():  # as frequent as anywhere: rounding would decide
+        raise Undecided
+    kept = strongest(np.maximum(worth, 0), s["fb_terms"])
+    a = f / f.max()
+    if kept.any():
+        a = a + s["beta"] * kept / kept.max()
+    return Answer(score(a), c.has_any(a > 0), first, given.docs, uniform(len(given.docs)), a)
+
+
 # -- smoothed Dirichlet ------------------------------------------------------------------------------------------
 
 
@@ -523,6 +593,10 @@ MODELS = {
     "sd": smoothed_dirichlet,
     "sd3": smoothed_dirichlet,
     "axiomatic": axiomatic,
+    "bm25prf": bm25_prf,
+    "dph": lambda c, f, s, *_: one_pass(c, f, dph(c, f)),
+    "bo1": lambda c, f, s, *judged: divergence(c, f, s, *judged, kl=False),
+    "kl": lambda c, f, s, *judged: divergence(c, f, s, *judged, kl=True),
     "lucene-bm25": lambda c, f, s, *_: one_pass(c, f, bm25(c, f, s["k1"], s["b"], one_byte=True)),
     "lucene-qld": lambda c, f, s, *_: one_pass(c, f, lucene_dirichlet(c, f, s["mu"])),
     "lucene-qljm": lambda c, f, s, *_: one_pass(c, f, lucene_jelinek_mercer(c, f, s["lam"])),

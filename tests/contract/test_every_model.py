@@ -31,6 +31,9 @@ VARIANTS: dict[str, list[dict]] = {
         {"mode": "anserini", "first_stage": "ql"},
     ],
     "axiomatic": [{"scoring": "ql"}],
+    "bm25prf": [{"mode": "anserini"}],
+    "bo1": [{"scoring": "dph"}],
+    "kl": [{"scoring": "dph"}],
     "sd": [LM, {"first_stage": "bm25"}, {"iterations": 3}, {"iterations": 0, "posterior": "exact"}],
     "sd3": [{"scoring": "lm"}, {"scoring": "lm", **LM}, {"first_stage": "sd", "posterior": "exact", "prior": 0.3}],
 }
@@ -62,7 +65,23 @@ def test_choices_are_all_tried():
 
 
 def test_names_are_the_documented_ones():
-    wanted = ["bm25", "ql", "tfidf", "rm", "rm3", "sd", "sd3", "axiomatic", "lucene-bm25", "lucene-qld", "lucene-qljm"]
+    wanted = [
+        "bm25",
+        "ql",
+        "tfidf",
+        "rm",
+        "rm3",
+        "sd",
+        "sd3",
+        "axiomatic",
+        "bm25prf",
+        "dph",
+        "bo1",
+        "kl",
+        "lucene-bm25",
+        "lucene-qld",
+        "lucene-qljm",
+    ]
     assert [name for name in rankers() if name in wanted] == wanted
 
 

@@ -108,6 +108,14 @@ SD = {
     "mu_feedback": mus(),
 }
 
+DIVERGENCE = {
+    **BM25,
+    "fb_docs": COMMON["fb_docs"],
+    "fb_terms": CUT["fb_terms"],
+    "beta": st.floats(0.0, 2.0),
+    "scoring": st.sampled_from(["bm25", "dph"]),
+}
+
 SETTINGS: dict[str, dict[str, st.SearchStrategy]] = {
     "bm25": BM25,
     "ql": {"smoothing": st.sampled_from(["jm", "dirichlet"]), "lam": weights(), "mu": mus()},
@@ -134,6 +142,16 @@ SETTINGS: dict[str, dict[str, st.SearchStrategy]] = {
         "scoring": st.sampled_from(["bm25", "ql"]),
         "mu": mus(),
     },
+    "bm25prf": {
+        **BM25,
+        "mode": st.just("exact"),
+        "fb_docs": COMMON["fb_docs"],
+        "fb_terms": CUT["fb_terms"],
+        "new_term_weight": st.floats(0.0, 1.0),
+    },
+    "dph": {},
+    "bo1": DIVERGENCE,
+    "kl": DIVERGENCE,
     "lucene-bm25": BM25,
     "lucene-qld": {"mu": mus()},
     "lucene-qljm": {"lam": weights()},
