@@ -376,6 +376,8 @@ def _most_frequent(counts: np.ndarray, words: list[str], n: int) -> np.ndarray:
 
 def axiomatic(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=()) -> Answer:
     """Fang and Zhai 2006, over the R feedback documents and (N-1) R others, of which only expectations are known."""
+    if s["mode"] == "anserini":
+        return anserini_axiomatic(c, f, s, relevant, nonrelevant)
 
     def score(a: np.ndarray) -> np.ndarray:
         if s["scoring"] == "bm25":
@@ -409,6 +411,61 @@ def axiomatic(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelev
     found[found <= 1e-8] = 0
     a = typed + np.where(f > 0, found, strongest(np.where(f > 0, 0, found), s["fb_terms"]))
     return Answer(score(a), c.has_any(a > 0), first, given.docs, weights, a)
+
+
+def anserini_axiomatic(
+    c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=(), unknown: int = 0
+) -> Answer:
+    """Anserini's AxiomReranker where the pool is the whole collection, so that no dice are thrown.
+
+    Anserini calculates in single precision; this does not, so it is right to about 1e-6.
+    """
+
+    def lucene(a: np.ndarray) -> np.ndarray:
+        if s["scoring"] == "bm25":
+            return bm25(c, a, s["k1"], s["b"], one_byte=True)
+        return lucene_dirichlet(c, a, s["mu"])
+
+    first = lucene(f)
+    given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
+    if not given.docs:
+        return one_pass(c, f, first)
+    assert len(given.docs) * s["pool"] >= c.n_docs
+    usable = [w for w in range(len(c.words)) if re.fullmatch("[a-z]{2,}", c.words[w])]
+    pool = (c.counts[:, usable] > 0).any(axis=1)
+    has = c.counts[pool] > 0
+    totals = np.zeros(len(c.words), dtype=FLOAT)
+    for q in np.flatnonzero(f):
+        if q not in usable:
+            continue
+        scores = {}
+        itself = _information(has[:, q], has[:, q], 0, 0, 0, 0, len(has))
+        if itself < 1e-9:  # Anserini divides 0 by 0, and what comes of it takes places in its queues
+            raise Undecided
+        idf = np.log(FLOAT((1 + c.n_docs) // c.df[q]))
+        for t in usable:
+            both = _information(has[:, q], has[:, t], 0, 0, 0, 0, len(has))
+            scores[t] = idf * f[q] * (1 if t == q else s["beta"] * both / itself)
+        for t in _first_half(c, scores, max(1000, s["fb_terms"])):
+            if abs(scores[t] - 1e-8) < 1e-7:
+                raise Undecided
+            if scores[t] > 1e-8:
+                totals[t] += scores[t]
+    totals /= f.sum() + unknown
+    kept = _first_half(c, {t: totals[t] for t in np.flatnonzero(totals)}, s["fb_terms"])
+    a = np.where(np.isin(np.arange(len(c.words)), kept), totals, 0) if kept else f
+    return Answer(lucene(a), c.has_any(a > 0), first, given.docs, uniform(len(given.docs)), a)
+
+
+def _first_half(c: Corpus, scores: dict[int, Any], most: int) -> list[int]:
+    """The best, half of them at most, as Anserini's loop over a queue that shrinks; ties: the alphabet."""
+    order = sorted(scores, key=lambda t: (-np.float32(scores[t]), c.words[t]))
+    n = min((len(order) + 1) // 2, most)
+    if 0 < n < len(order):
+        gap, scale = scores[order[n - 1]] - scores[order[n]], max(abs(scores[t]) for t in order)
+        if gap <= 1e-5 * scale and scale > 0:
+            raise Undecided
+    return order[:n]
 
 
 def _information(x: np.ndarray, y: np.ndarray, u_x, u_y, u_xy, others, n) -> FLOAT:

@@ -134,6 +134,8 @@ SETTINGS: dict[str, dict[str, st.SearchStrategy]] = {
     "sd3": {**SD, **CUT, "scoring": st.sampled_from(["bm25", "lm"])},
     "axiomatic": {
         **BM25,
+        "mode": st.just("expected"),
+        "seed": st.just(42),
         "fb_docs": COMMON["fb_docs"],
         "fb_terms": CUT["fb_terms"],
         "pool": st.one_of(st.just(10.0), st.floats(1.01, 100.0)),

@@ -9,14 +9,16 @@ A pool of documents holds the R feedback documents and, for contrast, (N-1) R ot
     s(q, t) = β I(q, t) / I(q, q),   s(q, q) = 1
     a_t     = Σ_q f^Q_q idf_q^γ s(q, t),   idf_q = log((N_docs + 1) / df_q)
 
-and the ``fb_terms`` words of largest a_t are ranked with BM25 weights. The paper, and Anserini, draw the others by
-dice, and results hang on the seed. Here no dice are thrown: counts in the others are those expected of a random draw,
+and documents are ranked by the query's words and the ``fb_terms`` others of largest a_t. The paper draws the other
+documents by dice, and results hang on the seed. Here no dice are thrown: counts are those expected of a random draw,
 
     n_t   = r_t + (N-1) R u_t            u_t = (df_t - r'_t) / (N_docs - R'), the share of documents outside with t
     n_qt  = r_qt + (N-1) R u_q u_t       where nothing is known to bring two words together
 
 with r' the R' feedback documents counted plainly, and r these weighted, R in all. A word that stands apart from a
 query word (n_qt n < n_q n_t) tells of its absence: s = 0.
+
+``mode=anserini`` throws Anserini's dice instead (see anserini_axiomatic.py).
 """
 
 from __future__ import annotations
@@ -29,9 +31,11 @@ import numpy as np
 from scipy.special import rel_entr
 
 from sdretrieval.core.parameters import choice, count, parameter, share
+from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.index.statistics import Statistics
 from sdretrieval.ranking.base import Expansion, Plan, Ranker, register
 from sdretrieval.ranking.feedback import Feedback, uniform
+from sdretrieval.ranking.models import anserini_axiomatic
 from sdretrieval.ranking.models.bm25 import b_parameter, k1_parameter
 from sdretrieval.ranking.models.query_likelihood import mu_parameter
 from sdretrieval.ranking.query import Query
@@ -117,6 +121,7 @@ class Axiomatic(Ranker):
     description: ClassVar[str] = "axiomatic feedback: words by their mutual information with the query's; no dice"
     uses_feedback: ClassVar[bool] = True
 
+    mode: str = choice("expected", "the equations, or Anserini's variant", ("expected", "anserini"))
     fb_docs: int = count(20, "feedback documents", symbol="R")
     pool: float = parameter(
         10.0,
@@ -136,11 +141,19 @@ class Axiomatic(Ranker):
     k1: float = k1_parameter()
     b: float = b_parameter()
     mu: float = mu_parameter()
+    seed: int = parameter(42, "of Anserini's dice", low=0, high=2**31 - 1)
 
     def first(self, query: Query, statistics: Statistics) -> Plan:
+        if self.mode == "anserini":
+            return Plan(query.as_counts(), anserini_axiomatic.lucene_weighting(self))
         return Plan(query.as_counts(), self.weighting, with_constant=True)
 
+    def contrast(self, docs: np.ndarray, snapshot: Snapshot, allowed: np.ndarray | None) -> np.ndarray | None:
+        return anserini_axiomatic.drawn(self, docs, snapshot, allowed) if self.mode == "anserini" else None
+
     def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
+        if self.mode == "anserini":
+            return anserini_axiomatic.expand(self, query, feedback, statistics)
         weights = feedback.emphasised(uniform(len(feedback)))
         pool = Pool.around(feedback, weights, self.pool, statistics)
         typed = self.query_vector(query, statistics)
