@@ -162,6 +162,24 @@ def lucene_jelinek_mercer(c: Corpus, a: np.ndarray, lam: float) -> np.ndarray:
     return scores
 
 
+def bm25_counts(c: Corpus, a: np.ndarray, k1: float, b: float, *, one_byte: bool = False) -> np.ndarray:
+    """The same without idf."""
+    return _saturating(c, a, k1, b, one_byte)
+
+
+def dph(c: Corpus, a: np.ndarray) -> np.ndarray:
+    """Terrier's DPH. Choice: a document of one word, however often, scores 0: the limit for f → |D|."""
+    scores = np.zeros(c.n_docs, dtype=FLOAT)
+    for d in range(c.n_docs):
+        for w in np.flatnonzero(c.counts[d]):
+            f, share = c.counts[d, w], c.counts[d, w] / c.lengths[d]
+            if share < 1:
+                bits = f * np.log2(f * (c.cf.sum() / c.n_docs) / c.lengths[d] * (c.n_docs / c.cf[w]))
+                bits += 0.5 * np.log2(2 * np.pi * f * (1 - share))
+                scores[d] += a[w] * (1 - share) ** 2 / (f + 1) * bits
+    return scores
+
+
 # -- order -------------------------------------------------------------------------------------------------------
 
 
@@ -353,6 +371,170 @@ def _most_frequent(counts: np.ndarray, words: list[str], n: int) -> np.ndarray:
     return kept
 
 
+# -- axiomatic feedback ------------------------------------------------------------------------------------------
+
+
+def axiomatic(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=()) -> Answer:
+    """Fang and Zhai 2006, over the R feedback documents and (N-1) R others, of which only expectations are known."""
+    if s["mode"] == "anserini":
+        return anserini_axiomatic(c, f, s, relevant, nonrelevant)
+
+    def score(a: np.ndarray) -> np.ndarray:
+        if s["scoring"] == "bm25":
+            return bm25(c, a, s["k1"], s["b"])
+        return expected_log(a, smoothed(c, "dirichlet", 0.0, s["mu"]))
+
+    first = score(f)
+    given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
+    if not given.docs:
+        return one_pass(c, f, first)
+    weights = uniform(len(given.docs))
+    R = FLOAT(len(given.docs))
+    near, far = c.counts[given.docs] > 0, np.delete(c.counts, given.docs, axis=0) > 0
+    others = (FLOAT(s["pool"]) - 1) * R if len(far) else FLOAT(0)
+    u = far.mean(axis=0, dtype=FLOAT) if len(far) else np.zeros(len(c.words), dtype=FLOAT)
+    n = R + others
+    typed = f * np.log((c.n_docs + FLOAT(1)) / c.df) ** s["idf_power"]
+    found = np.zeros(len(c.words), dtype=FLOAT)
+    for q in np.flatnonzero(f):
+        itself = _information(near[:, q], near[:, q], u[q], u[q], u[q], others, n)
+        if not near[:, q].any() or itself < 1e-12:
+            continue
+        for t in np.flatnonzero(near.any(axis=0)):
+            n_qt = (near[:, q] & near[:, t]).sum() + others * u[q] * u[t]
+            apart = (near[:, q].sum() + others * u[q]) * (near[:, t].sum() + others * u[t]) / n
+            if t != q and n_qt > apart:
+                both = _information(near[:, q], near[:, t], u[q], u[t], u[q] * u[t], others, n)
+                found[t] += typed[q] * s["beta"] * both / itself
+    if (np.abs(found - 1e-8) < 1e-12).any():
+        raise Undecided
+    found[found <= 1e-8] = 0
+    a = typed + np.where(f > 0, found, strongest(np.where(f > 0, 0, found), s["fb_terms"]))
+    return Answer(score(a), c.has_any(a > 0), first, given.docs, weights, a)
+
+
+def anserini_axiomatic(
+    c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=(), unknown: int = 0
+) -> Answer:
+    """Anserini's AxiomReranker where the pool is the whole collection, so that no dice are thrown.
+
+    Anserini calculates in single precision; this does not, so it is right to about 1e-6.
+    """
+
+    def lucene(a: np.ndarray) -> np.ndarray:
+        if s["scoring"] == "bm25":
+            return bm25(c, a, s["k1"], s["b"], one_byte=True)
+        return lucene_dirichlet(c, a, s["mu"])
+
+    first = lucene(f)
+    given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
+    if not given.docs:
+        return one_pass(c, f, first)
+    assert len(given.docs) * s["pool"] >= c.n_docs
+    usable = [w for w in range(len(c.words)) if re.fullmatch("[a-z]{2,}", c.words[w])]
+    pool = (c.counts[:, usable] > 0).any(axis=1)
+    has = c.counts[pool] > 0
+    totals = np.zeros(len(c.words), dtype=FLOAT)
+    for q in np.flatnonzero(f):
+        if q not in usable:
+            continue
+        scores = {}
+        itself = _information(has[:, q], has[:, q], 0, 0, 0, 0, len(has))
+        if itself < 1e-9:  # Anserini divides 0 by 0, and what comes of it takes places in its queues
+            raise Undecided
+        idf = np.log(FLOAT((1 + c.n_docs) // c.df[q]))
+        for t in usable:
+            both = _information(has[:, q], has[:, t], 0, 0, 0, 0, len(has))
+            scores[t] = idf * f[q] * (1 if t == q else s["beta"] * both / itself)
+        for t in _first_half(c, scores, max(1000, s["fb_terms"])):
+            if abs(scores[t] - 1e-8) < 1e-7:
+                raise Undecided
+            if scores[t] > 1e-8:
+                totals[t] += scores[t]
+    totals /= f.sum() + unknown
+    kept = _first_half(c, {t: totals[t] for t in np.flatnonzero(totals)}, s["fb_terms"])
+    a = np.where(np.isin(np.arange(len(c.words)), kept), totals, 0) if kept else f
+    return Answer(lucene(a), c.has_any(a > 0), first, given.docs, uniform(len(given.docs)), a)
+
+
+def _first_half(c: Corpus, scores: dict[int, Any], most: int) -> list[int]:
+    """The best, half of them at most, as Anserini's loop over a queue that shrinks; ties: the alphabet."""
+    order = sorted(scores, key=lambda t: (-np.float32(scores[t]), c.words[t]))
+    n = min((len(order) + 1) // 2, most)
+    if 0 < n < len(order):
+        gap, scale = scores[order[n - 1]] - scores[order[n]], max(abs(scores[t]) for t in order)
+        if gap <= 1e-5 * scale and scale > 0:
+            raise Undecided
+    return order[:n]
+
+
+def _information(x: np.ndarray, y: np.ndarray, u_x, u_y, u_xy, others, n) -> FLOAT:
+    """Σ P(X, Y) log P(X, Y) / P(X) P(Y), where others share the words as u says."""
+    total = FLOAT(0)
+    for has_x in (True, False):
+        for has_y in (True, False):
+            p_x = ((x == has_x).sum() + others * (u_x if has_x else 1 - u_x)) / n
+            p_y = ((y == has_y).sum() + others * (u_y if has_y else 1 - u_y)) / n
+            rest = {(True, True): u_xy, (True, False): u_x - u_xy, (False, True): u_y - u_xy}
+            outside = rest.get((has_x, has_y), 1 - u_x - u_y + u_xy)
+            p_xy = (((x == has_x) & (y == has_y)).sum() + others * outside) / n
+            if p_xy > 1e-15:
+                total += p_xy * np.log(p_xy / (p_x * p_y))
+    return total
+
+
+# -- other feedback ----------------------------------------------------------------------------------------------
+
+
+def bm25_prf(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=()) -> Answer:
+    """Robertson and Spärck Jones's weights in the place of idf; new words by Sakai and Robertson's offer."""
+    if s["mode"] == "anserini":
+        usable = np.array([re.fullmatch("[a-z0-9]{2,20}", w) is not None and not w.isdigit() for w in c.words])
+    else:
+        usable = np.ones(len(c.words), dtype=bool)
+    one_byte = s["mode"] == "anserini"
+    first = bm25(c, f, s["k1"], s["b"], one_byte=one_byte)
+    given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
+    if not given.docs:
+        return one_pass(c, f, first)
+    R, N = len(given.docs), c.n_docs
+    r = (c.counts[given.docs] > 0).sum(axis=0)
+    weight = np.log((r + FLOAT(0.5)) * (N - c.df - R + r + 0.5) / ((c.df - r + 0.5) * (R - r + 0.5)))
+    new = np.maximum(weight * s["new_term_weight"], 1e-6)
+    offered = np.where((f == 0) & (r >= 2) & usable, new * np.log(np.maximum(r, 1)), 0)
+    a = np.where(strongest(offered, s["fb_terms"]) > 0, new, 0) + np.where(f > 0, np.maximum(weight, 1e-6), 0)
+    scores = bm25_counts(c, a, s["k1"], s["b"], one_byte=one_byte)
+    return Answer(scores, c.has_any(a > 0), first, given.docs, uniform(R), a)
+
+
+def divergence(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=(), *, kl: bool) -> Answer:
+    """Amati's Bo1 or KL, and f^Q / max f^Q + β w / max w."""
+
+    def score(a: np.ndarray) -> np.ndarray:
+        return dph(c, a) if s["scoring"] == "dph" else bm25(c, a, s["k1"], s["b"])
+
+    first = score(f)
+    given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
+    if not given.docs:
+        return one_pass(c, f, first)
+    together = c.counts[given.docs].sum(axis=0)
+    worth = np.zeros(len(c.words), dtype=FLOAT)
+    for t in np.flatnonzero(together):
+        if kl:
+            share = together[t] / together.sum()
+            worth[t] = share * np.log2(share / c.p[t])
+        else:
+            P = c.cf[t] / c.n_docs
+            worth[t] = together[t] * np.log2((1 + P) / P) + np.log2(1 + P)
+    if (np.abs(worth[together > 0]) < 1e-13).any():  # as frequent as anywhere: rounding would decide
+        raise Undecided
+    kept = strongest(np.maximum(worth, 0), s["fb_terms"])
+    a = f / f.max()
+    if kept.any():
+        a = a + s["beta"] * kept / kept.max()
+    return Answer(score(a), c.has_any(a > 0), first, given.docs, uniform(len(given.docs)), a)
+
+
 # -- smoothed Dirichlet ------------------------------------------------------------------------------------------
 
 
@@ -467,6 +649,11 @@ MODELS = {
     "rm3": rm3,
     "sd": smoothed_dirichlet,
     "sd3": smoothed_dirichlet,
+    "axiomatic": axiomatic,
+    "bm25prf": bm25_prf,
+    "dph": lambda c, f, s, *_: one_pass(c, f, dph(c, f)),
+    "bo1": lambda c, f, s, *judged: divergence(c, f, s, *judged, kl=False),
+    "kl": lambda c, f, s, *judged: divergence(c, f, s, *judged, kl=True),
     "lucene-bm25": lambda c, f, s, *_: one_pass(c, f, bm25(c, f, s["k1"], s["b"], one_byte=True)),
     "lucene-qld": lambda c, f, s, *_: one_pass(c, f, lucene_dirichlet(c, f, s["mu"])),
     "lucene-qljm": lambda c, f, s, *_: one_pass(c, f, lucene_jelinek_mercer(c, f, s["lam"])),

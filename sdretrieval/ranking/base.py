@@ -22,6 +22,7 @@ from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.weighting import Weighting
 
 if TYPE_CHECKING:  # whoever lists models, or checks their parameters, needs no compiled loops
+    from sdretrieval.index.snapshot import Snapshot
     from sdretrieval.ranking.feedback import Feedback
 
 
@@ -76,6 +77,10 @@ class Ranker:
     def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
         """The second pass, learnt from feedback documents."""
         raise NotImplementedError
+
+    def contrast(self, docs: np.ndarray, snapshot: Snapshot, allowed: np.ndarray | None) -> np.ndarray | None:
+        """Documents besides the feedback ``docs`` that the model wants to see; None for none."""
+        return None
 
     @property
     def feedback_depth(self) -> int:

@@ -254,7 +254,9 @@ class Engine:
                     keep = ~np.isin(docs, j.nonrelevant)
                     docs, scores = docs[keep], scores[keep]
                 docs, scores = docs[:depth], scores[:depth]
-            yield Feedback(docs, scores, Rows.of(self.snapshot, docs), len(j.relevant) > 0, nonrelevant)
+            wanted = model.contrast(docs, self.snapshot, self.allowed)
+            contrast = None if wanted is None else Rows.of(self.snapshot, wanted)
+            yield Feedback(docs, scores, Rows.of(self.snapshot, docs), len(j.relevant) > 0, nonrelevant, contrast)
 
     def first_documents(self, results: Sequence[Result], depth: int) -> list[Ranked]:
         """The best documents of the first pass, and their scores."""

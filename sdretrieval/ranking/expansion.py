@@ -41,6 +41,8 @@ from sdretrieval.ranking.engine import Result
 from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.weighting import (
     BM25,
+    DPH,
+    BM25Counts,
     Dirichlet,
     JelinekMercer,
     LuceneDirichlet,
@@ -51,7 +53,8 @@ from sdretrieval.ranking.weighting import (
 
 # What a file may ask for. A package with a weighting of its own adds it here when it is loaded.
 WEIGHTINGS: dict[str, type[Weighting]] = {
-    kind.name: kind for kind in (BM25, TfIdf, JelinekMercer, Dirichlet, LuceneDirichlet, LuceneJelinekMercer)
+    kind.name: kind
+    for kind in (BM25, BM25Counts, TfIdf, DPH, JelinekMercer, Dirichlet, LuceneDirichlet, LuceneJelinekMercer)
 }
 KEYS = ("qid", "query", "model", "weighting", "background", "with_constant", "terms", "feedback")
 

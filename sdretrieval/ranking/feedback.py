@@ -121,6 +121,7 @@ class Feedback:
     rows: Rows
     judged: bool = False
     nonrelevant: Rows | None = None
+    contrast: Rows | None = None  # documents that are no feedback, where the model asked for some
     emphasis: np.ndarray | None = None  # factors on the weights that a model gives its documents, as by their time
 
     def __len__(self) -> int:

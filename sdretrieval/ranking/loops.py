@@ -10,17 +10,17 @@ the GIL, none is parallel by itself, and none adds in an order that depends on t
 Sums over postings begin as -0.0: x added to it is x, and no sum that evidence was added to is -0.0 (x - x is 0.0, and
 where the evidence itself might be -0.0 the loops add 0.0). So a document that has none of the words is told from one
 whose evidence comes to nothing. Both ways of walking the postings add the same products in the same order, and so give
-the same bits. Evidence φ is finite and not negative.
+the same bits. Evidence φ is finite and never -0.0.
 """
 
 from __future__ import annotations
 
-from math import copysign, log, log1p
+from math import copysign, log, log1p, log2, pi
 
 import numpy as np
 from numba import njit
 
-LOG, SATURATING, FLOORED = 0, 1, 2
+LOG, SATURATING, FLOORED, DIVERGING = 0, 1, 2, 3
 
 
 @njit(inline="always")
@@ -29,7 +29,12 @@ def _phi(kind, count, a, b):
         return log(1.0 + count * a * b)
     if kind == SATURATING:
         return a * count / (count + b)
-    return max(0.0, log(1.0 + count * a) + b)
+    if kind == FLOORED:
+        return max(0.0, log(1.0 + count * a) + b)
+    rest = 1.0 - count * b
+    if rest <= 0.0:  # the document has no other word
+        return 0.0
+    return rest * rest / (count + 1) * (count * log2(count * a * b) + 0.5 * log2(2.0 * pi * count * rest)) + 0.0
 
 
 @njit(inline="always")

@@ -1,11 +1,12 @@
 """How a count in a document becomes evidence: language-model smoothing and BM25, in one form.
 
 Every ranking function here is   score(D) = Σ_w a_w · φ(f_w, D) + (terms that need no postings)
-with one of three evidence functions,
+with one of four evidence functions,
 
     LOG         φ = log(1 + f · A_w · B_D)        Jelinek-Mercer, Dirichlet: (5.6), (4.29)
     SATURATING  φ = A_w · f / (f + B_D)           BM25, TF-IDF
     FLOORED     φ = max(0, log(1 + f · A_w) + B_D)   Lucene's Dirichlet
+    DIVERGING   φ = (1 - f B_D)² / (f + 1) · (f log₂(f · A_w · B_D) + ½ log₂(2π f (1 - f B_D)))      DPH
 
     f    count of the word in the document
     A_w  a factor of the word,  B_D  a factor of the document
@@ -28,7 +29,7 @@ import numpy as np
 from sdretrieval.core.parameters import parameter, positive, share, weight
 from sdretrieval.index.statistics import Statistics
 
-LOG, SATURATING, FLOORED = 0, 1, 2  # the compiled loops in loops.py know these numbers
+LOG, SATURATING, FLOORED, DIVERGING = 0, 1, 2, 3  # the compiled loops in loops.py know these numbers
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,11 @@ class Weighting:
             return np.log1p(counts * term_factors * doc_factors)
         if self.kind == FLOORED:
             return np.maximum(0.0, np.log1p(counts * term_factors) + doc_factors)
+        if self.kind == DIVERGING:
+            rest = 1.0 - counts * doc_factors  # of the document: 0 where it has no other word
+            bits = counts * np.log2(counts * term_factors * doc_factors)
+            bits += 0.5 * np.log2(2.0 * np.pi * counts * np.where(rest > 0.0, rest, 1.0))
+            return np.where(rest > 0.0, rest**2 / (counts + 1.0) * bits, 0.0)
         return term_factors * counts / (counts + doc_factors)
 
 
@@ -142,6 +148,16 @@ class BM25(Weighting):
         return np.maximum(self.k1 * (1.0 - self.b + self.b * lengths / average), 1e-300)
 
 
+@dataclass(frozen=True)
+class BM25Counts(BM25):
+    """BM25 without idf: f / (f + k1 (1 - b + b |D| / avg)), for plans that say themselves what a word is worth."""
+
+    name: ClassVar[str] = "bm25-counts"
+
+    def term_factors(self, statistics: Statistics, terms: np.ndarray) -> np.ndarray:
+        return np.ones(len(terms))
+
+
 def lucene_length(lengths: np.ndarray) -> np.ndarray:
     """Document lengths after Lucene's one-byte rounding (SmallFloat.intToByte4 and back).
 
@@ -207,3 +223,21 @@ class LuceneJelinekMercer(Weighting):
 
     def doc_factors(self, statistics: Statistics, lengths: np.ndarray) -> np.ndarray:
         return _inverse(lucene_length(lengths))
+
+
+@dataclass(frozen=True)
+class DPH(Weighting):
+    """Hypergeometric divergence from randomness without parameters: Amati et al., FUB at TREC 2007, as in Terrier.
+
+    A_w = 1/p_w and B_D = 1/|D|: what a count says is measured against f/|D| = p_w, and may speak against a document.
+    """
+
+    name: ClassVar[str] = "dph"
+    kind: ClassVar[int] = DIVERGING
+    is_language_model: ClassVar[bool] = False
+
+    def term_factors(self, statistics: Statistics, terms: np.ndarray) -> np.ndarray:
+        return 1.0 / statistics.p[terms]
+
+    def doc_factors(self, statistics: Statistics, lengths: np.ndarray) -> np.ndarray:
+        return _inverse(lengths)

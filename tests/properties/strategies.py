@@ -108,6 +108,14 @@ SD = {
     "mu_feedback": mus(),
 }
 
+DIVERGENCE = {
+    **BM25,
+    "fb_docs": COMMON["fb_docs"],
+    "fb_terms": CUT["fb_terms"],
+    "beta": st.floats(0.0, 2.0),
+    "scoring": st.sampled_from(["bm25", "dph"]),
+}
+
 SETTINGS: dict[str, dict[str, st.SearchStrategy]] = {
     "bm25": BM25,
     "ql": {"smoothing": st.sampled_from(["jm", "dirichlet"]), "lam": weights(), "mu": mus()},
@@ -124,6 +132,28 @@ SETTINGS: dict[str, dict[str, st.SearchStrategy]] = {
     },
     "sd": SD,
     "sd3": {**SD, **CUT, "scoring": st.sampled_from(["bm25", "lm"])},
+    "axiomatic": {
+        **BM25,
+        "mode": st.just("expected"),
+        "seed": st.just(42),
+        "fb_docs": COMMON["fb_docs"],
+        "fb_terms": CUT["fb_terms"],
+        "pool": st.one_of(st.just(10.0), st.floats(1.01, 100.0)),
+        "beta": st.floats(0.0, 2.0),
+        "idf_power": st.floats(0.0, 1.0),
+        "scoring": st.sampled_from(["bm25", "ql"]),
+        "mu": mus(),
+    },
+    "bm25prf": {
+        **BM25,
+        "mode": st.just("exact"),
+        "fb_docs": COMMON["fb_docs"],
+        "fb_terms": CUT["fb_terms"],
+        "new_term_weight": st.floats(0.0, 1.0),
+    },
+    "dph": {},
+    "bo1": DIVERGENCE,
+    "kl": DIVERGENCE,
     "lucene-bm25": BM25,
     "lucene-qld": {"mu": mus()},
     "lucene-qljm": {"lam": weights()},

@@ -176,6 +176,34 @@ def test_anserini_mode_is_anserinis_rm3(first_stage: str, data: st.DataObject):
     assert_same_ranking(result, answer, corpus, exact=1e-6)
 
 
+@pytest.mark.parametrize("scoring", ["bm25", "ql"])
+@examples(30)
+@given(data=st.data())
+def test_anserini_mode_is_anserinis_axiomatic_feedback(scoring: str, data: st.DataObject):
+    """With a pool of the whole collection; in single precision, as Anserini."""
+    corpus = data.draw(corpora(min_docs=10, max_docs=24))
+    words = data.draw(queries(corpus))
+    values = data.draw(settings_of("axiomatic", mode="anserini", scoring=scoring, pool=30.0))
+    unknown = sum(word not in corpus.words for word in words)
+    try:
+        answer = oracle.anserini_axiomatic(corpus, corpus.query(words), values, unknown=unknown)
+    except oracle.Undecided:
+        reject()
+    result = one(snapshot_of(corpus), "axiomatic", values, words)
+    assert_same_ranking(result, answer, corpus, exact=2e-6)
+
+
+@pytest.mark.parametrize("scoring", ["exact", "anserini"])
+@examples(20)
+@given(data=st.data())
+def test_bm25prf_in_either_mode(scoring: str, data: st.DataObject):
+    """Where no offers tie, Java's order of words decides nothing."""
+    corpus = data.draw(corpora(min_docs=4, max_docs=16))
+    words, values = data.draw(queries(corpus)), data.draw(settings_of("bm25prf", mode=scoring))
+    answer = ask_oracle(corpus, "bm25prf", values, words)
+    assert_same_ranking(one(snapshot_of(corpus), "bm25prf", values, words), answer, corpus)
+
+
 @pytest.mark.parametrize("posterior", ["approximate", "exact"])
 @examples(30)
 @given(data=st.data())

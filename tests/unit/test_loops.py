@@ -12,7 +12,7 @@ from sdretrieval.index.sparse import transpose
 from sdretrieval.ranking import loops
 
 N_DOCS, N_TERMS = 40, 60
-KINDS = {"log": loops.LOG, "saturating": loops.SATURATING, "floored": loops.FLOORED}
+KINDS = {"log": loops.LOG, "saturating": loops.SATURATING, "floored": loops.FLOORED, "diverging": loops.DIVERGING}
 
 
 def phi(kind: int, counts: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -21,8 +21,12 @@ def phi(kind: int, counts: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarr
         value = np.log(1 + counts * A[None, :] * B[:, None])
     elif kind == loops.SATURATING:
         value = A[None, :] * counts / (counts + B[:, None])
-    else:
+    elif kind == loops.FLOORED:
         value = np.maximum(0, np.log(1 + counts * A[None, :]) + B[:, None])
+    else:
+        f = np.maximum(counts, 1)
+        rest = 1 - f * B[:, None]
+        value = rest**2 / (f + 1) * (f * np.log2(f * A[None, :] * B[:, None]) + np.log2(2 * np.pi * f * rest) / 2)
     return np.where(counts > 0, value, 0.0)
 
 
@@ -52,6 +56,8 @@ def parts(m: csr_matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def b_of(kind: int, B: np.ndarray) -> np.ndarray:
+    if kind == loops.DIVERGING:  # one by the length of a document, which has more words than one
+        return 0.1 / (1 + np.abs(B))
     return B if kind == loops.FLOORED else np.abs(B) + 0.1
 
 
@@ -157,6 +163,9 @@ def test_evidence_tables(matrix: csr_matrix, factors):
         (loops.FLOORED, -9.0, [1.0, -1.0]),  # floored at 0
         (loops.FLOORED, -9.0, [-1.0, -1.0]),  # and that times a negative weight
         (loops.LOG, 1.0, [-0.0, 0.0]),
+        (loops.DIVERGING, 1.0, [1.0, 1.0]),  # documents that have one word only
+        (loops.DIVERGING, 1.0, [-1.0, -1.0]),
+        (loops.DIVERGING, 0.01, [1.0, -1.0]),
     ],
 )
 def test_a_document_whose_evidence_comes_to_nothing_was_met(plans, kind, b, weights):

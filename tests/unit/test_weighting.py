@@ -120,7 +120,25 @@ def test_rounded_lengths_are_lucenes():
 
 
 def test_kernels_and_weighting_number_the_kinds_alike():
-    assert (w.LOG, w.SATURATING, w.FLOORED) == (kernels.LOG, kernels.SATURATING, kernels.FLOORED)
+    for kind in ("LOG", "SATURATING", "FLOORED", "DIVERGING"):
+        assert getattr(w, kind) == getattr(kernels, kind)
+
+
+def test_dph_by_hand(snapshot: Snapshot):
+    """'cat' once in 'the cat' of 2 words, p = .1: (1 - .5)² / 2 · (log₂(1/(2·.1)) + ½ log₂(2π·.5))."""
+    [result] = Engine(snapshot).rank(make_ranker("dph"), [Query.from_words(snapshot, ["cat"])])
+    assert snapshot.docids.take(result.docs) == ["d1"]
+    assert result.scores[0] == pytest.approx(0.125 * (math.log2(5) + 0.5 * math.log2(math.pi)), rel=1e-14)
+
+
+def test_dph_of_a_document_that_has_no_other_word():
+    """The limit of its evidence is 0, and the document is found."""
+    snapshot = Snapshot.from_counts([[3, 0], [1, 4]], ["cat", "dog"])
+    [result] = Engine(snapshot).rank(make_ranker("dph"), [Query.from_words(snapshot, ["cat"])])
+    scores = dict(zip(result.docs.tolist(), result.scores.tolist(), strict=True))
+    assert set(scores) == {0, 1} and scores[0] == pytest.approx(0.0, abs=1e-15)
+    ours = w.DPH().phi(np.array([3.0]), np.array([2.0]), np.array([1 / 3]))
+    assert ours.tolist() == [0.0]
 
 
 def test_lucene_floors_dirichlet_at_zero():

@@ -1,6 +1,10 @@
 """The built-in models: importing this registers them."""
 
+from sdretrieval.ranking.models.axiomatic import Axiomatic
 from sdretrieval.ranking.models.bm25 import BM25Ranker
+from sdretrieval.ranking.models.bm25_prf import BM25PRF
+from sdretrieval.ranking.models.divergence import KL, Bo1
+from sdretrieval.ranking.models.dph import DPHRanker
 from sdretrieval.ranking.models.lucene_models import LuceneBM25, LuceneQLD, LuceneQLJM
 from sdretrieval.ranking.models.query_likelihood import QueryLikelihood
 from sdretrieval.ranking.models.relevance_model import RM3, RelevanceModel
@@ -16,6 +20,11 @@ BUILT_IN = (
     RM3,
     SmoothedDirichlet,
     SD3,
+    Axiomatic,
+    BM25PRF,
+    DPHRanker,
+    Bo1,
+    KL,
     LuceneBM25,
     LuceneQLD,
     LuceneQLJM,
