@@ -20,10 +20,10 @@ from typing import Any
 
 from sdretrieval.collection.records import Run
 from sdretrieval.collection.trec import read_run
+from sdretrieval.collection.trec.trec_file import TrecFile
 from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.core.files import numbered_lines, open_text
 from sdretrieval.core.progress import progress
-from sdretrieval.core.times import parse_time
 
 ENDINGS = (".gz", ".txt", ".trec", ".run", ".res", ".tsv")
 
@@ -155,27 +155,13 @@ def read_documents(path: str | PathLike[str], wanted: Iterable[str]) -> tuple[di
             title = record.get("title") or record.get("contents") or ""
             titles[docid] = " ".join(str(title).split())[:160]
             if record.get("date") is not None:
-                times[docid] = _time(record["date"], path, number)
+                times[docid] = TrecFile(path).time(number, record["date"])
     return titles, times
 
 
 def read_document_times(path: str | PathLike[str]) -> dict[str, int]:
     """``docid<TAB>time`` lines to milliseconds; any form of time that ``parse_time`` knows."""
-    times: dict[str, int] = {}
-    for number, line in _filled_lines(path):
-        fields = [part.strip() for part in (line.split("\t") if "\t" in line else line.split(None, 1))]
-        if len(fields) != 2 or not fields[0]:
-            raise InputError(
-                f"expected a docid, a tab and a time, got {line!r}",
-                file=path,
-                line=number,
-                remedy="Write for example `FT911-3\t1990-03-01T12:00:00Z`.",
-            )
-        docid, time = fields
-        if docid in times:
-            raise InputError(f"docid {docid!r} appears twice", file=path, line=number, remedy="Keep one of them.")
-        times[docid] = _time(time, path, number)
-    return times
+    return {docid: time for docid, (_, time) in TrecFile(path).times("docid").items()}
 
 
 def _filled_lines(path: str | PathLike[str]) -> Iterator[tuple[int, str]]:
@@ -190,13 +176,4 @@ def _expecting(form: str, path: str | PathLike[str], number: int, line: str) -> 
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(
             f"expected {form}, got {line[:80]!r} ({error!r})", file=path, line=number, remedy="Mend or remove the line."
-        ) from None
-
-
-def _time(value: Any, path: str | PathLike[str], number: int) -> int:
-    try:
-        return parse_time(value)
-    except ValueError as error:
-        raise InputError(
-            str(error), file=path, line=number, remedy="Use ISO 8601, e.g. 1990-03-01T12:00:00Z."
         ) from None
