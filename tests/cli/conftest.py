@@ -180,7 +180,7 @@ def started() -> Iterator[Callable[..., subprocess.Popen]]:
     processes: list[subprocess.Popen] = []
 
     def run(*words: object, code: str = "", **options) -> subprocess.Popen:
-        program = f"{code}\nimport sys\nfrom sdretrieval.cli.main import main\nsys.exit(main(sys.argv[1:]))\n"
+        program = f"{code}\nimport sys\nfrom sdretrieval.cli.main import main\nsys.exit(main())\n"
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONWARNINGS": "default"}
         command = [sys.executable, "-c", program, *map(str, words)]
