@@ -61,23 +61,18 @@ def run(args: argparse.Namespace) -> int:
     if args.documents:
         titles, dates = read_documents(args.documents, wanted)
         times = dates | times
+    same = ("measures", "complete", "rel", "correction", "seed", "title", "collection")
     data = gather(
         found.runs,
         found.qrels,
-        measures=args.measures,
+        **{name: getattr(args, name) for name in same},
         baseline=found.baseline,
-        complete=args.complete,
-        rel=args.rel,
         tests=args.test,
-        correction=args.correction,
-        seed=args.seed,
         topics=topics,
         topic_times=read_times(args.topic_times) if args.topic_times else None,
         document_times=times,
         titles=titles,
         period=args.by_time,
-        title=args.title,
-        collection=args.collection,
     )
     write_html(args.output, data)
     print(Path(args.output))

@@ -79,9 +79,8 @@ def with_baseline(specs: Sequence[str], baseline: str | None) -> tuple[list[str]
         if baseline in (name, str(path), specs[i]):
             return specs, i
     if "=" not in baseline and not Path(baseline).exists():
-        raise ParameterError(
-            f"baseline {baseline!r} is neither a file nor one of the runs ({', '.join(n for n, _ in named)})"
-        )
+        known = ", ".join(name for name, _ in named)
+        raise ParameterError(f"baseline {baseline!r} is neither a file nor one of the runs ({known})")
     return [baseline, *specs], 0
 
 
@@ -89,17 +88,11 @@ def read_runs(specs: Sequence[str], *, beside: bool = False) -> list[NamedRun]:
     """Read runs in the order given; with ``beside``, also the manifests and expansions beside them."""
     runs = []
     for name, path in progress(split_names(specs), label="reading runs", unit="run"):
-        manifest = find_beside(path, "manifest.json") if beside else None
-        expansions = find_beside(path, "expansion.jsonl") if beside else None
-        runs.append(
-            NamedRun(
-                name=name,
-                run=read_run(path),
-                path=path,
-                manifest=None if manifest is None else read_manifest(manifest),
-                expansions={} if expansions is None else read_expansions(expansions),
-            )
+        manifest, expansions = (
+            find_beside(path, ending) if beside else None for ending in ("manifest.json", "expansion.jsonl")
         )
+        about = None if manifest is None else read_manifest(manifest)
+        runs.append(NamedRun(name, read_run(path), path, about, read_expansions(expansions) if expansions else {}))
     return runs
 
 

@@ -9,8 +9,8 @@ from os import fspath
 import numpy as np
 
 from sdretrieval.collection.records import Qrels, Ranking, Run
-from sdretrieval.collection.trec.trec_file import Path, TrecFile, check_writable, shown
-from sdretrieval.core.errors import ParameterError
+from sdretrieval.collection.trec.trec_file import Path, TrecFile, check_writable
+from sdretrieval.core.errors import ParameterError, shown
 from sdretrieval.core.files import atomic_writer
 
 # trec_eval keeps an array with a place for every relevance level up to the highest: a level of a billion

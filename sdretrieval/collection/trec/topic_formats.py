@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from sdretrieval.collection.trec.trec_file import SURROGATE, Path, TrecFile, listed, shown, squeeze
-from sdretrieval.core.errors import InputError
+from sdretrieval.collection.trec.trec_file import SURROGATE, Path, TrecFile, listed, squeeze
+from sdretrieval.core.errors import InputError, shown
 
 TOPIC_FORMATS = ("trec", "microblog", "tsv", "jsonl", "smart", "cacm")
 

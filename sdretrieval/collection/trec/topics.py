@@ -19,8 +19,8 @@ from sdretrieval.collection.trec.topic_formats import (
     detect_format,
     is_header,
 )
-from sdretrieval.collection.trec.trec_file import CONTROL, SURROGATE, Path, TrecFile, check_writable, shown
-from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.collection.trec.trec_file import CONTROL, SURROGATE, Path, TrecFile, check_writable
+from sdretrieval.core.errors import InputError, ParameterError, shown
 from sdretrieval.core.files import atomic_writer
 from sdretrieval.core.times import format_time
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sized
 from os import PathLike
 from typing import NoReturn
 
-from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.errors import InputError, ParameterError, shown
 from sdretrieval.core.files import numbered_lines
 from sdretrieval.core.times import parse_time
 
@@ -106,14 +106,3 @@ def squeeze(text: str) -> str:
 def listed(names: Iterable[str]) -> str:
     listed = [shown(name) for name in names]
     return ", ".join(listed[:8]) + (", …" if len(listed) > 8 else "") if listed else "nothing"
-
-
-def shown(value: object) -> str:
-    """A value for a message: quoted, with control characters escaped, never a page long."""
-    if isinstance(value, str):
-        return repr(value if len(value) <= 80 else value[:60] + "…")
-    try:
-        text = repr(value)
-    except ValueError:  # Python refuses to print integers of more than 4300 digits
-        return "a number of thousands of digits"
-    return text if len(text) <= 80 else text[:60] + "…"
