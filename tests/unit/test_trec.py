@@ -319,15 +319,6 @@ def test_nothing_to_write_is_said_and_not_written(tmp_path, write):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_hundred_topics_of_a_thousand_come_back_as_they_were(tmp_path):
-    """How long that takes is measured in benchmarks/write_run.py."""
-    rng = np.random.default_rng(5)
-    docids = [f"DOC-{i:08d}" for i in range(1000)]
-    run = Run({str(q): Ranking(docids, rng.normal(size=1000)) for q in range(100)}, "t")
-    write_run(tmp_path / "r", run)
-    assert read_run(tmp_path / "r") == run
-
-
 # ------------------------------------------------------------------------------------------------ qrels
 
 
