@@ -6,7 +6,6 @@ python -m benchmarks.results_burstiness
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib
@@ -35,21 +34,13 @@ WORDS = 200  # of each class
 DOCS = ROOT / "docs"
 
 
-@dataclass(frozen=True)
-class Way:
-    """One way of setting λ and S."""
-
-    name: str
-    options: dict
-
-
-# Multinomial and DCM do not depend on λ.
-WAYS = (
-    Way("λ = .9, S by likelihood", {"smoothing": 0.9}),
-    Way("λ and S by likelihood", {"smoothing": None, "names": ("dirichlet", "sd")}),
-    Way("λ = .9, S by the tail", {"smoothing": 0.9, "choose_by": "tail", "names": ("dcm", "dirichlet", "sd")}),
-    Way("as printed, λ = .9, S by the tail", {"smoothing": 0.9, "as_printed": True}),
-)
+# Ways of setting λ and S. Multinomial and DCM do not depend on λ.
+WAYS: dict[str, dict] = {
+    "λ = .9, S by likelihood": {"smoothing": 0.9},
+    "λ and S by likelihood": {"smoothing": None, "names": ("dirichlet", "sd")},
+    "λ = .9, S by the tail": {"smoothing": 0.9, "choose_by": "tail", "names": ("dcm", "dirichlet", "sd")},
+    "as printed, λ = .9, S by the tail": {"smoothing": 0.9, "as_printed": True},
+}
 
 
 def section() -> str:
@@ -74,24 +65,23 @@ def normaliser_figure():
     figure = empty_figure(9.0, 3.6)
     left, right = figure.subplots(1, 2)
     curves = normaliser_curves(0.2)
-    alpha = curves["alpha"]
+    alpha, exact = curves["alpha"], {"color": COLOURS["sd"]}
     left.plot(alpha, curves["dirichlet"], color=COLOURS["dirichlet"], label="Dirichlet, Z")
-    left.plot(alpha, curves["exact"], color=COLOURS["sd"], label="SD exact, λ = 0.2")
-    left.plot(alpha, normaliser_curves(0.8)["exact"], "--", color=COLOURS["sd"], label="SD exact, λ = 0.8")
+    left.plot(alpha, curves["exact"], label="SD exact, λ = 0.2", **exact)
+    left.plot(alpha, normaliser_curves(0.8)["exact"], "--", label="SD exact, λ = 0.8", **exact)
     left.plot(alpha, curves["approximate"], color="black", label="SD approximate, Z_a")
-    left.set_ylim(0, 8)
-    left.set_xlabel("α₁ = 1 - α₂")
-    left.set_title("(a) normalisers of two words", loc="left")
-    left.legend(frameon=False, fontsize=8, loc="upper center")
     x = np.linspace(0.01, 4, 400)
     stirling = np.exp(-x) * x ** (x - 0.5) * np.sqrt(2 * np.pi) * (1 + 1 / (12 * x))
     right.plot(x, gamma(x), color=COLOURS["dirichlet"], label="Γ")
     right.plot(x, stirling, ":", color=GREY, label="Stirling (3.22)")
     right.plot(x, np.exp(xlogy(x, x) - x), color="black", label="Γ_a = e^-α α^α (3.23)")
-    right.set_ylim(0, 6)
-    right.set_xlabel("α")
-    right.set_title("(b) Γ and its approximations", loc="left")
-    right.legend(frameon=False, fontsize=8)
+    for axes, top, name, title, place in (
+        (left, 8, "α₁ = 1 - α₂", "(a) normalisers of two words", "upper center"),
+        (right, 6, "α", "(b) Γ and its approximations", "best"),
+    ):
+        axes.set(ylim=(0, top), xlabel=name)
+        axes.set_title(title, loc="left")
+        axes.legend(frameon=False, fontsize=8, loc=place)
     return figure
 
 
@@ -150,9 +140,9 @@ def _counts(name: str) -> str:
     """Figure 3.5 of one collection."""
     counts = open_snapshot(with_stopwords(name)).by_doc
     lines: list[str] = []
-    for number, way in enumerate(WAYS):
-        found = analyse(counts, words=WORDS, **way.options)
-        print(f"{name}: {way.name}", file=sys.stderr)
+    for number, (way, options) in enumerate(WAYS.items()):
+        found = analyse(counts, words=WORDS, **options)
+        print(f"{name}: {way}", file=sys.stderr)
         if number == 0:
             lines += _heading(name, found)
             base = found.per_document["multinomial"]
@@ -182,9 +172,9 @@ def _heading(name: str, found: Burstiness) -> list[str]:
     ]
 
 
-def _row(found: Burstiness, way: Way, name: str, base: np.ndarray) -> str:
+def _row(found: Burstiness, way: str, name: str, base: np.ndarray) -> str:
     scale, smoothing = found.scales[name], found.smoothings[name]
-    cells = [LABELS[name], "-" if name == "multinomial" and not found.as_printed else way.name]
+    cells = [LABELS[name], "-" if name == "multinomial" and not found.as_printed else way]
     cells += ["-" if scale is None else f"{scale:.3g}", "-" if smoothing is None else f"{smoothing:g}"]
     for one in found.classes:
         fit = found.fits[name][one.name]

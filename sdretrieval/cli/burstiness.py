@@ -36,30 +36,20 @@ word; perplexity is (3.42) over all words. Lower is better.
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EXAMPLE
-    parser.add_argument("--index", required=True, metavar="DIR", help="Lucene index (Anserini's, Pyserini's or ours)")
-    parser.add_argument(
-        "--distributions", nargs="+", metavar="NAME", default=None, help="multinomial dcm dirichlet sd (default: all)"
-    )
-    parser.add_argument(
-        "--smoothing",
-        default="0.9",
-        metavar="λ|auto",
-        help="of Dirichlet and SD: the share of a document's own words; auto chooses it (default: 0.9, the thesis's)",
-    )
-    parser.add_argument(
+    parser.epilog, add = EXAMPLE, parser.add_argument
+    add("--index", required=True, metavar="DIR", help="Lucene index (Anserini's, Pyserini's or ours)")
+    add("--distributions", nargs="+", metavar="NAME", help="multinomial dcm dirichlet sd (default: all)")
+    share = "of Dirichlet and SD: the share of a document's own words; auto chooses it (default: 0.9, the thesis's)"
+    add("--smoothing", default="0.9", metavar="λ|auto", help=share)
+    add(
         "--words", type=int, default=1000, metavar="N", help="of each class to look at; 0 is all (default: %(default)s)"
     )
-    parser.add_argument(
-        "--choose-by",
-        choices=("likelihood", "tail"),
-        default="likelihood",
-        help="how S is chosen: likelihood of documents, or how counts of 1, 2, … fall off (default: %(default)s)",
-    )
-    parser.add_argument("--as-printed", action="store_true", help="predict as the thesis does; no likelihood then")
-    parser.add_argument("--seed", type=int, default=0, help="of splits and samples (default: %(default)s)")
-    parser.add_argument("--plot", metavar="FILE", help="the picture: .png, .svg or .pdf")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    how = "how S is chosen: likelihood of documents, or how counts of 1, 2, … fall off (default: %(default)s)"
+    add("--choose-by", choices=("likelihood", "tail"), default="likelihood", help=how)
+    add("--as-printed", action="store_true", help="predict as the thesis does; no likelihood then")
+    add("--seed", type=int, default=0, help="of splits and samples (default: %(default)s)")
+    add("--plot", metavar="FILE", help="the picture: .png, .svg or .pdf")
+    add("--json", action="store_true", help="print everything as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -36,10 +36,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     add_evaluation_arguments(parser)
     add_output_arguments(parser, "table", "jsonl")
-    parser.add_argument(
-        "--most", type=int, default=5, metavar="N", help="topics with the largest gains and losses (default 5)"
-    )
-    parser.add_argument("--topic", metavar="QID", help="show which documents of this topic moved")
+    add = parser.add_argument
+    add("--most", type=int, default=5, metavar="N", help="topics with the largest gains and losses (default 5)")
+    add("--topic", metavar="QID", help="show which documents of this topic moved")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -22,14 +22,12 @@ def add_field_arguments(
     date: str = "field of the date (default: documents have none)",
 ) -> None:
     """Which fields hold id, text and date."""
-    group.add_argument("--id-field", metavar="NAME", help=id)
-    group.add_argument(
-        "--contents-field", metavar="NAME", action="append", default=[], help=f"{contents}; repeat it to join several"
-    )
-    group.add_argument("--date-field", metavar="NAME", help=date)
-    group.add_argument(
-        "--date-format", metavar="PATTERN", help="strptime pattern of the dates, or epoch_s, epoch_ms; final * = rest"
-    )
+    add, text = group.add_argument, f"{contents}; repeat it to join several"
+    add("--id-field", metavar="NAME", help=id)
+    add("--contents-field", metavar="NAME", action="append", default=[], help=text)
+    add("--date-field", metavar="NAME", help=date)
+    dates = "strptime pattern of the dates, or epoch_s, epoch_ms; final * = rest"
+    add("--date-format", metavar="PATTERN", help=dates)
 
 
 def add_label_arguments(group: Group, *, default: str | None, help: str) -> None:

@@ -42,18 +42,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     add_evaluation_arguments(parser)
     add_output_arguments(parser, "table", "jsonl", "csv", "latex")
-    parser.add_argument("-q", "--per-topic", action="store_true", help="also print every topic")
-    parser.add_argument(
-        "--recall-precision", action="store_true", help="add interpolated precision at the 11 recall levels"
-    )
+    add = parser.add_argument
+    add("-q", "--per-topic", action="store_true", help="also print every topic")
+    add("--recall-precision", action="store_true", help="add interpolated precision at the 11 recall levels")
     group = parser.add_argument_group("by time")
     group.add_argument("--by-time", choices=tuple(PERIODS), help="the measures by calendar period (UTC)")
-    group.add_argument(
-        "--time-of",
-        choices=("query", "relevant"),
-        help="period of the query, or of the relevant documents: those of other periods are then left out of "
-        "judgments and runs (default: query with --topic-times, else relevant)",
+    whose = (
+        "period of the query, or of the relevant documents: those of other periods are then left out of judgments "
+        "and runs (default: query with --topic-times, else relevant)"
     )
+    group.add_argument("--time-of", choices=("query", "relevant"), help=whose)
     add_times_arguments(group)
 
 
@@ -76,9 +74,8 @@ def run(args: argparse.Namespace) -> int:
 
         print(latex_table([Block(Path(args.qrels).stem, found.evaluations, comparisons)]), end="")
     else:
-        write_records(
-            value_records(found.evaluations, args.per_topic), args.output, "run", "query_id", "measure", "value"
-        )
+        values = value_records(found.evaluations, args.per_topic)
+        write_records(values, args.output, "run", "query_id", "measure", "value")
         if args.output == "jsonl":
             write_records(map(comparison_record, comparisons))
     return 0
@@ -89,32 +86,23 @@ def run(args: argparse.Namespace) -> int:
 
 def add_evaluation_arguments(parser: argparse.ArgumentParser) -> None:
     """Judgments, runs, measures, tests: what :func:`evaluate_runs` and :func:`compare_runs` read."""
-    parser.add_argument("qrels", metavar="QRELS", help="judgments, TREC form: qid 0 docid relevance")
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="TREC run, or NAME=RUN to choose its name")
-    measures = " ".join(DEFAULT_MEASURES)
-    parser.add_argument(
-        "--measures", "-m", nargs="+", default=measures.split(), metavar="M", help=f"default: {measures}"
-    )
-    parser.add_argument(
-        "--complete", "-c", action="store_true", help="judged topics without results count as zero (trec_eval -c)"
-    )
-    parser.add_argument(
-        "--rel", "-l", type=int, metavar="N", help="least grade that counts as relevant (trec_eval -l; default 1)"
-    )
-    group = parser.add_argument_group("significance")
-    group.add_argument("--baseline", metavar="RUN", help="compare every other run with this one (a path or name)")
-    group.add_argument("--test", nargs="+", choices=tuple(TESTS), default=list(TESTS), help="default: all four")
-    group.add_argument(
-        "--correction", choices=CORRECTIONS, default="holm", help="over the runs compared (default: holm)"
-    )
-    group.add_argument("--seed", type=int, default=0, help="of the randomisation test (default 0)")
+    add, measures = parser.add_argument, " ".join(DEFAULT_MEASURES)
+    add("qrels", metavar="QRELS", help="judgments, TREC form: qid 0 docid relevance")
+    add("runs", metavar="RUN", nargs="+", help="TREC run, or NAME=RUN to choose its name")
+    add("--measures", "-m", nargs="+", default=measures.split(), metavar="M", help=f"default: {measures}")
+    add("--complete", "-c", action="store_true", help="judged topics without results count as zero (trec_eval -c)")
+    add("--rel", "-l", type=int, metavar="N", help="least grade that counts as relevant (trec_eval -l; default 1)")
+    add = parser.add_argument_group("significance").add_argument
+    add("--baseline", metavar="RUN", help="compare every other run with this one (a path or name)")
+    add("--test", nargs="+", choices=tuple(TESTS), default=list(TESTS), help="default: all four")
+    add("--correction", choices=CORRECTIONS, default="holm", help="over the runs compared (default: holm)")
+    add("--seed", type=int, default=0, help="of the randomisation test (default 0)")
 
 
 def add_output_arguments(parser: Any, *forms: str) -> None:
-    parser.add_argument("--output", "-o", choices=forms, default=forms[0], help=f"default: {forms[0]}")
-    parser.add_argument(
-        "--places", "-p", type=int, default=4, metavar="N", help="decimals in tables (default 4; -1: all)"
-    )
+    add = parser.add_argument
+    add("--output", "-o", choices=forms, default=forms[0], help=f"default: {forms[0]}")
+    add("--places", "-p", type=int, default=4, metavar="N", help="decimals in tables (default 4; -1: all)")
 
 
 def add_times_arguments(group: Any) -> None:
@@ -247,14 +235,9 @@ def value_records(evaluations: Iterable[Evaluation], per_topic: bool) -> Iterato
 def comparison_record(c: Comparison) -> dict[str, Any]:
     record = {name: json_number(value) for name, value in vars(c).items()}
     corrected = record.pop("corrected")
-    tests = {
-        t: {
-            "statistic": json_number(result.statistic),
-            "p": json_number(result.p_value),
-            "p_corrected": json_number(corrected[t]),
-        }
-        for t, result in c.tests.items()
-    }
+    values = {t: (r.statistic, r.p_value, corrected[t]) for t, r in c.tests.items()}
+    names = ("statistic", "p", "p_corrected")
+    tests = {t: dict(zip(names, map(json_number, numbers), strict=True)) for t, numbers in values.items()}
     return record | {"topics": len(c.topics), "confidence": [json_number(x) for x in c.confidence], "tests": tests}
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from sdretrieval.cli.document_options import add_field_arguments
 from sdretrieval.collection.analyzer import LANGUAGES, STEMMERS, AnalyzerSpec
 from sdretrieval.collection.corpus.reading import DOCID_STYLES, FORMATS, Reader
 from sdretrieval.collection.corpus.record import USUAL_DATE_FIELDS, Document, Problems
@@ -61,14 +62,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument_group("how to read it").add_argument
+    group = parser.add_argument_group("how to read it")
+    add = group.add_argument
     add("--format", choices=("auto", *FORMATS), default="auto", help="default: told by names and first bytes")
-    add("--id-field", metavar="NAME", help="field of the id (default: id; TREC: DOCNO)")
-    text = "field of the text (default: contents; TREC: as Anserini); repeat it to join several"
-    add("--contents-field", metavar="NAME", action="append", default=[], help=text)
-    add("--date-field", metavar="NAME", help="field of the date (default: documents have none)")
-    dates = "strptime pattern of the dates, or epoch_s, epoch_ms; final * = rest"
-    add("--date-format", metavar="PATTERN", help=dates)
+    text = "field of the text (default: contents; TREC: as Anserini)"
+    add_field_arguments(group, id="field of the id (default: id; TREC: DOCNO)", contents=text)
     add("--encoding", default="utf-8", help="of the text (default: utf-8)")
     add("--delimiter", metavar="CHAR", help=r"between columns (default: comma or tab; \t for tab)")
     add("--columns", metavar="A,B,…", help="names of the columns of a CSV or TSV file that has no header row")

@@ -32,18 +32,16 @@ exist. The first run is the baseline unless --baseline names another.
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     add_evaluation_arguments(parser)
-    parser.add_argument("--output", "-o", required=True, metavar="HTML", help="the page to write")
-    parser.add_argument("--title", default="Retrieval report", help="heading of the page")
-    parser.add_argument("--collection", default="", metavar="NAME", help="name of the collection, for headings")
-    parser.add_argument("--topics", metavar="FILE", help="topics, for the query texts and times")
-    parser.add_argument(
-        "--documents", metavar="JSONL", help='documents, for titles and dates: {"id", "title", "contents", "date"}'
-    )
-    parser.add_argument("--plots", metavar="FOLDER", help="also write figures for papers there")
-    parser.add_argument(
-        "--plot-format", nargs="+", choices=("png", "svg", "pdf"), default=["png", "svg"], help="default: png svg"
-    )
-    parser.add_argument("--latex", metavar="FILE", help="also write a LaTeX table of the means")
+    add = parser.add_argument
+    add("--output", "-o", required=True, metavar="HTML", help="the page to write")
+    add("--title", default="Retrieval report", help="heading of the page")
+    add("--collection", default="", metavar="NAME", help="name of the collection, for headings")
+    add("--topics", metavar="FILE", help="topics, for the query texts and times")
+    documents = 'documents, for titles and dates: {"id", "title", "contents", "date"}'
+    add("--documents", metavar="JSONL", help=documents)
+    add("--plots", metavar="FOLDER", help="also write figures for papers there")
+    add("--plot-format", nargs="+", choices=("png", "svg", "pdf"), default=["png", "svg"], help="default: png svg")
+    add("--latex", metavar="FILE", help="also write a LaTeX table of the means")
     group = parser.add_argument_group("dated collections")
     group.add_argument("--by-time", choices=tuple(PERIODS), help="period of the measures by time (default: fitting)")
     add_times_arguments(group)
@@ -63,23 +61,18 @@ def run(args: argparse.Namespace) -> int:
     if args.documents:
         titles, dates = read_documents(args.documents, wanted)
         times = dates | times
+    same = ("measures", "complete", "rel", "correction", "seed", "title", "collection")
     data = gather(
         found.runs,
         found.qrels,
-        measures=args.measures,
+        **{name: getattr(args, name) for name in same},
         baseline=found.baseline,
-        complete=args.complete,
-        rel=args.rel,
         tests=args.test,
-        correction=args.correction,
-        seed=args.seed,
         topics=topics,
         topic_times=read_times(args.topic_times) if args.topic_times else None,
         document_times=times,
         titles=titles,
         period=args.by_time,
-        title=args.title,
-        collection=args.collection,
     )
     write_html(args.output, data)
     print(Path(args.output))

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from os import PathLike, fspath
 
+FileName = str | PathLike[str]
+
 
 class SdretrievalError(Exception):
     """Base of every error this package raises on purpose.
@@ -33,12 +35,7 @@ class InputError(SdretrievalError):
     """A file that does not say what it should; carries the place as ``file:line``."""
 
     def __init__(
-        self,
-        message: str,
-        *,
-        file: str | PathLike[str] | None = None,
-        line: int | None = None,
-        remedy: str | None = None,
+        self, message: str, *, file: FileName | None = None, line: int | None = None, remedy: str | None = None
     ) -> None:
         self.file = None if file is None else fspath(file)
         self.line = line
@@ -52,3 +49,14 @@ class IndexProblem(SdretrievalError):
 
 class JavaError(SdretrievalError):
     """No usable Java, or Java said no."""
+
+
+def shown(value: object, most: int = 80) -> str:
+    """A value for a message: quoted, with control characters escaped, never a page long."""
+    if isinstance(value, str):
+        return repr(value if len(value) <= most else value[: most - 20] + "…")
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to print integers of more than 4300 digits
+        return "a number of thousands of digits"
+    return text if len(text) <= most else text[: most - 20] + "…"

@@ -25,6 +25,8 @@ FORMAT = 1  # raise it when old programs would misread new files
 _HEADER = "header.json"
 _KINDS = "biufSU"  # numbers, truth values and fixed-width text: what an array may hold
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same content gives the same bytes
+# What zipfile, json and numpy raise on files that are none of ours (RuntimeError: encrypted, or nested too deeply).
+_BROKEN = (OSError, zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError, SyntaxError, RuntimeError)
 
 Header = dict[str, Any]
 Arrays = dict[str, np.ndarray]
@@ -75,18 +77,7 @@ def load_arrays(path: str | os.PathLike[str], kind: str) -> tuple[Header, Arrays
             arrays = {info.filename.removesuffix(".npy"): _array(archive, info) for info in members}
     except FileNotFoundError:
         raise InputError("no such file", file=path, remedy="Check the path.") from None
-    except (
-        OSError,
-        zipfile.BadZipFile,
-        ValueError,
-        KeyError,
-        TypeError,
-        EOFError,
-        SyntaxError,
-        RecursionError,
-        NotImplementedError,
-        RuntimeError,
-    ) as error:
+    except _BROKEN as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise InputError(f"cannot be read ({error.strerror})", file=path) from None
         raise InputError(

@@ -27,6 +27,8 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from sdretrieval.core.errors import shown
+
 UNDATED: int = int(np.iinfo(np.int64).min)
 """The time of a document that has none. It sorts before every date and equals no date."""
 
@@ -73,7 +75,7 @@ def parse_time(value: str | float | date, pattern: str | None = None) -> int:
         ms = _parse(value) if pattern is None else _parse_with(value, pattern)
     except (ValueError, OverflowError, re.error) as error:
         accepted = _ACCEPTED if pattern is None else f"pattern {pattern!r}"
-        raise ValueError(f"not a time: {_shown(value)} ({error}). Accepted: {accepted}.") from None
+        raise ValueError(f"not a time: {shown(value)} ({error}). Accepted: {accepted}.") from None
     return ms
 
 
@@ -87,7 +89,7 @@ def format_time(ms: int) -> str:
     if ms == UNDATED:
         return "undated"
     if not _EARLIEST <= ms <= _LATEST:
-        raise ValueError(f"not a time: {_shown(ms)} ms is outside the years 1 to 9999")
+        raise ValueError(f"not a time: {shown(ms)} ms is outside the years 1 to 9999")
     moment = _EPOCH + ms * _MILLISECOND
     text = moment.isoformat(timespec="milliseconds" if ms % 1000 else "seconds")
     return text.removesuffix("+00:00") + "Z"
@@ -175,11 +177,3 @@ def _within_years(ms: int) -> int:
     if not _EARLIEST <= ms <= _LATEST:
         raise ValueError("outside the years 1 to 9999")
     return ms
-
-
-def _shown(value: object) -> str:
-    try:
-        text = repr(value)
-    except ValueError:  # Python refuses to print integers of more than 4300 digits
-        text = "a number of thousands of digits"
-    return text if len(text) <= 80 else f"{text[:60]}… ({len(text)} characters)"

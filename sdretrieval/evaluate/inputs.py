@@ -20,10 +20,10 @@ from typing import Any
 
 from sdretrieval.collection.records import Run
 from sdretrieval.collection.trec import read_run
+from sdretrieval.collection.trec.trec_file import TrecFile
 from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.core.files import numbered_lines, open_text
 from sdretrieval.core.progress import progress
-from sdretrieval.core.times import parse_time
 
 ENDINGS = (".gz", ".txt", ".trec", ".run", ".res", ".tsv")
 
@@ -79,9 +79,8 @@ def with_baseline(specs: Sequence[str], baseline: str | None) -> tuple[list[str]
         if baseline in (name, str(path), specs[i]):
             return specs, i
     if "=" not in baseline and not Path(baseline).exists():
-        raise ParameterError(
-            f"baseline {baseline!r} is neither a file nor one of the runs ({', '.join(n for n, _ in named)})"
-        )
+        known = ", ".join(name for name, _ in named)
+        raise ParameterError(f"baseline {baseline!r} is neither a file nor one of the runs ({known})")
     return [baseline, *specs], 0
 
 
@@ -89,17 +88,11 @@ def read_runs(specs: Sequence[str], *, beside: bool = False) -> list[NamedRun]:
     """Read runs in the order given; with ``beside``, also the manifests and expansions beside them."""
     runs = []
     for name, path in progress(split_names(specs), label="reading runs", unit="run"):
-        manifest = find_beside(path, "manifest.json") if beside else None
-        expansions = find_beside(path, "expansion.jsonl") if beside else None
-        runs.append(
-            NamedRun(
-                name=name,
-                run=read_run(path),
-                path=path,
-                manifest=None if manifest is None else read_manifest(manifest),
-                expansions={} if expansions is None else read_expansions(expansions),
-            )
+        manifest, expansions = (
+            find_beside(path, ending) if beside else None for ending in ("manifest.json", "expansion.jsonl")
         )
+        about = None if manifest is None else read_manifest(manifest)
+        runs.append(NamedRun(name, read_run(path), path, about, read_expansions(expansions) if expansions else {}))
     return runs
 
 
@@ -155,27 +148,13 @@ def read_documents(path: str | PathLike[str], wanted: Iterable[str]) -> tuple[di
             title = record.get("title") or record.get("contents") or ""
             titles[docid] = " ".join(str(title).split())[:160]
             if record.get("date") is not None:
-                times[docid] = _time(record["date"], path, number)
+                times[docid] = TrecFile(path).time(number, record["date"])
     return titles, times
 
 
 def read_document_times(path: str | PathLike[str]) -> dict[str, int]:
     """``docid<TAB>time`` lines to milliseconds; any form of time that ``parse_time`` knows."""
-    times: dict[str, int] = {}
-    for number, line in _filled_lines(path):
-        fields = [part.strip() for part in (line.split("\t") if "\t" in line else line.split(None, 1))]
-        if len(fields) != 2 or not fields[0]:
-            raise InputError(
-                f"expected a docid, a tab and a time, got {line!r}",
-                file=path,
-                line=number,
-                remedy="Write for example `FT911-3\t1990-03-01T12:00:00Z`.",
-            )
-        docid, time = fields
-        if docid in times:
-            raise InputError(f"docid {docid!r} appears twice", file=path, line=number, remedy="Keep one of them.")
-        times[docid] = _time(time, path, number)
-    return times
+    return {docid: time for docid, (_, time) in TrecFile(path).times("docid").items()}
 
 
 def _filled_lines(path: str | PathLike[str]) -> Iterator[tuple[int, str]]:
@@ -190,13 +169,4 @@ def _expecting(form: str, path: str | PathLike[str], number: int, line: str) -> 
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(
             f"expected {form}, got {line[:80]!r} ({error!r})", file=path, line=number, remedy="Mend or remove the line."
-        ) from None
-
-
-def _time(value: Any, path: str | PathLike[str], number: int) -> int:
-    try:
-        return parse_time(value)
-    except ValueError as error:
-        raise InputError(
-            str(error), file=path, line=number, remedy="Use ISO 8601, e.g. 1990-03-01T12:00:00Z."
         ) from None

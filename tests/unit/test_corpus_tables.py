@@ -24,34 +24,20 @@ def test_csv_with_quotes_line_breaks_and_a_column_map(tmp_path):
     assert (second.line, second.time) == (4, 1714608000000)  # date -d 2024-05-02T00:00:00Z +%s
 
 
-def test_tsv_has_no_quoting(tmp_path):
-    path = tmp_path / "a.tsv"
-    path.write_text('id\tcontents\n1\t"unbalanced\n2\the said "no"\n')
-    assert [document.contents for document in read(path)] == ['"unbalanced', 'he said "no"']
-
-
-def test_columns_name_what_has_no_header(tmp_path):
-    path = tmp_path / "collection.tsv"  # as MS MARCO's
-    path.write_text("0\tThe presence\n1\tof communication\n")
-    assert [(d.docid, d.contents) for d in read(path, columns=("id", "contents"))] == [
-        ("0", "The presence"),
-        ("1", "of communication"),
-    ]
-
-
-def test_delimiter_for_csv_from_elsewhere_and_quoted_tsv(tmp_path):
-    (tmp_path / "a.csv").write_text("id;contents\n1;one, two\n")
-    assert read(tmp_path / "a.csv", delimiter=";")[0].contents == "one, two"
-    (tmp_path / "b.tsv").write_text('id\tcontents\n1\t"a\ttab"\n')
-    assert read(tmp_path / "b.tsv", format="csv", delimiter="\t")[0].contents == "a\ttab"
-    with pytest.raises(ParameterError, match="one character"):
-        Reader(delimiter="::")
-
-
-def test_fields_beyond_the_csv_modules_own_limit(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("id,contents\n1," + "word " * 100_000 + "\n")
-    assert len(read(path)[0].contents) == 500_000
+@pytest.mark.parametrize(
+    ("name", "text", "options", "found"),
+    [
+        ("a.tsv", 'id\tcontents\n1\t"unbalanced\n2\the said "no"\n', {}, ['"unbalanced', 'he said "no"']),  # no quotes
+        ("a.tsv", "0\tThe presence\n1\tof\n", {"columns": ("id", "contents")}, ["The presence", "of"]),  # MS MARCO's
+        ("a.csv", "id;contents\n1;one, two\n", {"delimiter": ";"}, ["one, two"]),
+        ("b.tsv", 'id\tcontents\n1\t"a\ttab"\n', {"format": "csv", "delimiter": "\t"}, ["a\ttab"]),
+        ("a.csv", "id,contents\n1," + "word " * 100_000 + "\n", {}, ["word " * 100_000]),  # beyond csv's own limit
+    ],
+    ids=["no quotes", "no header", "delimiter", "quoted", "long"],
+)
+def test_tables_from_elsewhere(tmp_path, name, text, options, found):
+    (tmp_path / name).write_text(text)
+    assert [document.contents for document in read(tmp_path / name, **options)] == found
 
 
 @pytest.mark.parametrize(
@@ -82,7 +68,9 @@ def test_bad_header(tmp_path, header, told):
         read(path)
 
 
-def test_wrong_encoding(tmp_path):
+def test_wrong_encoding_and_delimiter(tmp_path):
+    with pytest.raises(ParameterError, match="one character"):
+        Reader(delimiter="::")
     path = tmp_path / "a.csv"
     path.write_bytes("id,contents\n1,café\n".encode("cp1252"))
     with pytest.raises(InputError, match=r"a\.csv:2: not utf-8 text: byte 0xe9"):

@@ -51,40 +51,33 @@ def news(tmp_path):
     return path
 
 
-def test_documents_fields_and_lines(news):
+def test_documents_fields_lines_and_text_in_the_order_of_the_document(news):
     first, second = read(news)
     assert (first.docid, first.line, second.docid, second.line) == ("FT911-1", 1, "LA010189-0001", 17)
     assert first.fields["pub"] == "The Paper"
     assert first.fields["headline"] == "FT  14 MAY 91 / Tea prices rise"
     assert "text" not in first.fields
-
-
-def test_text_is_that_of_the_known_tags_in_the_order_of_the_document(news):
-    first, second = read(news)
     assert " ".join(first.contents.split()) == (
         "910514 FT 14 MAY 91 / Tea prices rise Prices of tea at AT&T rose. A new paragraph, 3 < 4."
     )
     assert " ".join(second.contents.split()) == "January 1, 1989, Sunday, Home Edition Second. Third."
-
-
-def test_tags_may_be_chosen_whatever_their_case(news):
-    first, _ = read(news, contents=("Text", "HEADLINE"))
+    first, _ = read(news, contents=("Text", "HEADLINE"))  # tags may be chosen, whatever their case
     assert first.contents.startswith("FT  14 MAY 91")
     assert "910514" not in first.contents
 
 
-def test_dates_of_the_financial_times(news, tmp_path):
-    ft = tmp_path / "ft.sgml"
-    ft.write_text(NEWS[: NEWS.index("<DOC>", 10)])
-    (document,) = read(ft, date="DATE", date_format="%y%m%d")
-    assert document.time == 674179200000  # date -d 1991-05-14T00:00:00Z +%s
-
-
-def test_dates_of_the_los_angeles_times(news, tmp_path):
-    la = tmp_path / "la.sgml"
-    la.write_text(NEWS[NEWS.index("<DOC>", 10) :])
-    (document,) = read(la, date="DATE", date_format="%B %d, %Y*")
-    assert document.time == 599616000000  # date -d 1989-01-01T00:00:00Z +%s
+@pytest.mark.parametrize(
+    ("part", "pattern", "time"),
+    [
+        (0, "%y%m%d", 674179200000),  # Financial Times; date -d 1991-05-14T00:00:00Z +%s
+        (1, "%B %d, %Y*", 599616000000),  # Los Angeles Times; 1989-01-01
+    ],
+)
+def test_dates_of_the_disks(tmp_path, part, pattern, time):
+    cut = NEWS.index("<DOC>", 10)
+    (tmp_path / "a.sgml").write_text((NEWS[:cut], NEWS[cut:])[part])
+    (document,) = read(tmp_path / "a.sgml", date="DATE", date_format=pattern)
+    assert document.time == time
 
 
 def test_id_in_the_opening_tag_and_all_on_one_line(tmp_path):
@@ -118,25 +111,17 @@ def test_bad_documents(tmp_path, bad, line, told):
     check_refused(path, line, told)
 
 
-def test_unclosed_document_before_another(tmp_path):
+def test_tags_that_are_not_closed_or_not_there(tmp_path):
     path = tmp_path / "a.trec"
     path.write_text("<DOC>\n<DOCNO>1</DOCNO><TEXT>x</TEXT>\n<DOC>\n<DOCNO>2</DOCNO><TEXT>y</TEXT>\n</DOC>\n")
     with pytest.raises(InputError, match=r"a\.trec:1: the <DOC> .* not closed \(another begins on line 3\)"):
         read(path)
     assert [document.docid for document in read(path, problems=Problems(skip=True))] == ["2"]
-
-
-def test_a_file_of_another_kind(tmp_path):
-    path = tmp_path / "a.trec"
+    path.write_text("<DOC>\n<DOCNO>1</DOCNO>\n<HR>\n<TEXT>one<BR>two</TEXT>\n</DOC>\n")
+    assert read(path)[0].contents == "one two"  # a tag that is never closed is text
     path.write_text("nothing of the sort\n")
     with pytest.raises(InputError, match="no <DOC> in it"):
         read(path)
-
-
-def test_a_tag_that_is_never_closed_is_text(tmp_path):
-    path = tmp_path / "a.trec"
-    path.write_text("<DOC>\n<DOCNO>1</DOCNO>\n<HR>\n<TEXT>one<BR>two</TEXT>\n</DOC>\n")
-    assert read(path)[0].contents == "one two"
 
 
 @pytest.mark.parametrize(

@@ -13,19 +13,7 @@ import pytest
 
 from sdretrieval.collection.trec import read_qrels, read_topics
 from sdretrieval.core.errors import ParameterError
-from sdretrieval.demo import DemoCollection, generate_demo, write_demo
-from sdretrieval.demo.prose import (
-    ANY_EVENT,
-    ANY_STANDING,
-    EVENTS,
-    NICKNAMES,
-    REMARKS,
-    SECTIONS,
-    STANDING,
-    WORDS,
-    Story,
-    names,
-)
+from sdretrieval.demo import DemoCollection, generate_demo, prose, write_demo
 
 # Not strftime's, whose names are those of the machine's language.
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -74,46 +62,31 @@ def test_same_seed_gives_the_same_bytes_everywhere(tmp_path):
 
 def test_another_seed_gives_another_collection(demo):
     other = generate_demo(seed=1)
-    assert len(other.documents) == len(demo.documents)
-    shared = {d["contents"] for d in demo.documents} & {d["contents"] for d in other.documents}
-    assert not shared
+    assert len(other.documents) == len(demo.documents) == 3000
+    assert not {d["contents"] for d in demo.documents} & {d["contents"] for d in other.documents}
 
 
-def test_counts(demo):
-    assert len(demo.documents) == 3000
+def test_counts_ids_and_dates(demo):
     assert Counter(topic["kind"] for topic in demo.topics) == {"breaking": 20, "retrospective": 15, "standing": 15}
     assert len({topic["query"] for topic in demo.topics}) == 50
     assert {grade for _, _, grade in demo.qrels} == {0, 1, 2}
-
-
-def test_ids_are_unique_and_in_order_of_time(demo):
-    ids = [d["id"] for d in demo.documents]
-    assert len(set(ids)) == len(ids)
-    assert ids == sorted(ids)
-    dates = [d["date"] for d in demo.documents]
-    assert dates == sorted(dates)
+    ids, dates = ([d[name] for d in demo.documents] for name in ("id", "date"))
+    assert (sorted(set(ids)), sorted(dates)) == (ids, dates)  # unique, in order of time
     judged = [(qid, docid) for qid, docid, _ in demo.qrels]
     assert len(set(judged)) == len(judged)
     assert {docid for _, docid in judged} <= set(ids)
-
-
-def test_dates_fill_one_year(demo):
-    days = {d["date"][:10] for d in demo.documents}
-    assert min(days) == "2022-01-01"
-    assert max(days) == "2022-12-31"
+    days = {date[:10] for date in dates}
+    assert (min(days), max(days)) == ("2022-01-01", "2022-12-31")
     assert len(days) > 355
     assert all("2022-01-01" < topic["time"] < "2023" for topic in demo.topics)
+    found = relevant(demo)
+    assert min(len(found[topic["qid"]]) for topic in demo.topics) >= 6
 
 
 def test_weekdays_in_the_text_are_those_of_the_date(demo):
     for d in demo.documents[::50]:
         for day in re.findall(r" on (\w+day)\b", d["contents"]):
             assert WEEKDAYS[datetime.fromisoformat(d["date"]).weekday()] == day
-
-
-def test_every_topic_has_relevant_documents(demo):
-    found = relevant(demo)
-    assert min(len(found[topic["qid"]]) for topic in demo.topics) >= 6
 
 
 def test_nothing_at_or_after_the_query_time_is_relevant(demo):
@@ -140,12 +113,12 @@ def test_no_word_of_a_query_is_in_all_its_relevant_documents(demo):
     assert 0.25 < sum(shares) / len(shares) < 0.45
 
 
-@pytest.mark.parametrize("story", [*EVENTS, *STANDING], ids=lambda story: story.subject[0])
-def test_clauses_reach_the_query_words_only_through_slots(story: Story):
+@pytest.mark.parametrize("story", [*prose.EVENTS, *prose.STANDING], ids=lambda story: story.subject[0])
+def test_clauses_reach_the_query_words_only_through_slots(story: prose.Story):
     """Else the documents written to avoid the query would not."""
     words = tokens(story.query)
-    fixed = [clause for phase in (*story.phases, *ANY_EVENT, ANY_STANDING) for clause in phase]
-    fixed += [*NICKNAMES, *REMARKS, *story.subject[1:], *story.happening[1:]]
+    fixed = [clause for phase in (*story.phases, *prose.ANY_EVENT, prose.ANY_STANDING) for clause in phase]
+    fixed += [*prose.NICKNAMES, *prose.REMARKS, *story.subject[1:], *story.happening[1:]]
     assert [text for text in fixed if words & tokens(re.sub(r"\{\w+\}", "", text))] == []
     assert all(words & tokens(clause) for clause in story.other_sense)
 
@@ -226,23 +199,19 @@ def test_vocabulary_has_thousands_of_words_and_grows(demo):
     assert large > 1.3 * small
 
 
-def test_word_lists_have_no_word_twice():
-    for kind, words in WORDS.items():
+def test_word_lists_have_no_word_twice_and_fill_every_slot_of_the_background():
+    for kind, words in prose.WORDS.items():
         assert len(set(words)) == len(words), kind
-
-
-def test_every_slot_of_the_background_can_be_filled():
-    own = set("pronmt")
-    open_slots = {*WORDS, "place", "person", "brand", "num", "few", "score", "weekday"}
-    for clause in (*(c for section in SECTIONS.values() for c in section), *REMARKS):
-        assert set(re.findall(r"\{(\w+)\}", clause)) <= own | open_slots, clause
+    slots = {*"pronmt", *prose.WORDS, "place", "person", "brand", "num", "few", "score", "weekday"}
+    for clause in (*(c for section in prose.SECTIONS.values() for c in section), *prose.REMARKS):
+        assert set(re.findall(r"\{(\w+)\}", clause)) <= slots, clause
 
 
 def test_names_do_not_repeat_and_larger_worlds_contain_smaller_ones():
     for kind in ("place", "person", "org", "region", "brand"):
-        every = names(kind, 10**6)
+        every = prose.names(kind, 10**6)
         assert len(set(every)) == len(every) > 10_000
-        assert every[:100] == names(kind, 100)
+        assert every[:100] == prose.names(kind, 100)
 
 
 @pytest.mark.parametrize(("n_docs", "n_topics"), [(20, 1), (1000, 50), (200, 10), (5000, 1), (12_000, 500)])
@@ -271,13 +240,8 @@ def test_files_say_what_the_collection_in_memory_says(tmp_path, demo):
     assert [(t.qid, t.text, t.time) for t in by_table] == [(t.qid, t.text, t.time) for t in topics]
     qrels = read_qrels(files.qrels)
     assert [(q, d, g) for q in qrels for d, g in qrels[q].items()] == demo.qrels
-    assert {path.name for path in files.documents.parent.iterdir()} == {
-        "docs.jsonl",
-        "topics.jsonl",
-        "topics.tsv",
-        "topics.times.tsv",
-        "qrels.txt",
-    }
+    names = "docs.jsonl qrels.txt topics.jsonl topics.times.tsv topics.tsv"
+    assert sorted(path.name for path in files.documents.parent.iterdir()) == names.split()
 
 
 @pytest.mark.parametrize(

@@ -21,25 +21,11 @@ from sdretrieval.evaluate.inputs import (
 )
 
 
-@pytest.mark.parametrize(
-    ("file", "name"),
-    [
-        ("ql.trec", "ql"),
-        ("QL.txt.gz", "QL"),
-        ("run.bm25.tuned", "run.bm25.tuned"),
-        (".txt", ".txt"),
-        ("a+b.run", "a+b"),
-    ],
-)
-def test_a_run_is_called_after_its_file(file, name):
-    assert stem(Path(file)) == name
-
-
-def test_names_may_be_chosen_and_clashes_are_told_apart(tmp_path):
-    assert split_names(["SD=runs/x.trec", "runs/ql.trec"]) == [
-        ("SD", Path("runs/x.trec")),
-        ("ql", Path("runs/ql.trec")),
-    ]
+def test_a_run_is_called_after_its_file_and_clashes_are_told_apart():
+    files = {"ql.trec": "ql", "QL.txt.gz": "QL", "run.bm25.tuned": "run.bm25.tuned", ".txt": ".txt", "a+b.run": "a+b"}
+    assert {file: stem(Path(file)) for file in files} == files
+    named = [("SD", Path("runs/x.trec")), ("ql", Path("runs/ql.trec"))]
+    assert split_names(["SD=runs/x.trec", "runs/ql.trec"]) == named
     assert [name for name, _ in split_names(["a/ql.trec", "b/ql.trec"])] == ["a/ql.trec", "b/ql.trec"]
     with pytest.raises(ParameterError, match="two runs are called 'X'"):
         split_names(["X=a.trec", "X=b.trec"])
@@ -100,10 +86,6 @@ def test_titles_and_dates_of_wanted_documents(tmp_path):
     titles, times = read_documents(file, ["a", "b"])
     assert titles == {"a": "A title in lines", "b": "x" * 160}
     assert times == {"a": 1297123200000}
-
-
-def test_a_document_without_an_id_is_named_with_its_line(tmp_path):
-    file = tmp_path / "docs.jsonl"
     file.write_text('{"id": "a"}\n[1]\n')
     with pytest.raises(InputError, match=r"docs\.jsonl:2:"):
         read_documents(file, ["a"])
@@ -114,10 +96,6 @@ def test_tables_line_up():
 
 
 def test_numbers_for_tables():
-    assert [number(0.12345), number(float("nan")), number(0.5, 2, sign=True), number(0.125, -1)] == [
-        "0.1235",
-        "-",
-        "+0.50",
-        "0.125",
-    ]
+    numbers = [number(0.12345), number(float("nan")), number(0.5, 2, sign=True), number(0.125, -1)]
+    assert numbers == ["0.1235", "-", "+0.50", "0.125"]
     assert [probability(p) for p in (0.00001, 0.0123, 1.0, float("nan"))] == ["<.0001", ".0123", "1", "-"]

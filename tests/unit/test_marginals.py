@@ -68,7 +68,10 @@ def test_approximate_density_reads_as_printed():
     assert np.exp(approximate_beta_log_density(x, a, s)) == pytest.approx(printed)
 
 
-def test_counts_beyond_the_length_are_impossible():
+def test_counts_beyond_the_length_are_impossible_and_parameters_are_checked():
+    for call in (lambda: beta_binomial_log_mass(1, 2, 3.0, 3.0), lambda: beta_log_density(0.5, 0.0, 1.0)):
+        with pytest.raises(ParameterError, match="between 0 and the scale"):
+            call()
     assert binomial_log_mass(4, 3, 0.5) == -np.inf
     assert beta_binomial_log_mass([4, -1], 3, 0.5, 2.0).tolist() == [-np.inf, -np.inf]
     assert lattice_log_mass(np.array([4, 0]), 3, 0.5, 2.0, 0.1, 0.9)[0] == -np.inf
@@ -86,24 +89,6 @@ def test_lattice_is_the_density_normalised_over_counts():
 def over_lengths(log_mass: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
     """Averaged over document lengths, the last axis: (3.45), (3.46) and (3.50)."""
     return np.exp(log_mass) @ probabilities
-
-
-def test_over_lengths():
-    """By document, and by token as (3.45) is printed: lengths 1 and 3 at .25 and .75 weigh .25 : 2.25."""
-    lengths, f = np.array([1, 3]), np.arange(4)
-    for p in (np.array([0.25, 0.75]), np.array([0.1, 0.9])):
-        masses, log_zero = np.empty((1, 4)), np.empty((1, 2))
-        binomial_masses(np.array([0.3]), lengths, p, masses, log_zero)
-        plain = p[0] * stats.binom.pmf(f, 1, 0.3) + p[1] * stats.binom.pmf(f, 3, 0.3)
-        np.testing.assert_allclose(masses[0], plain)
-        np.testing.assert_allclose(over_lengths(binomial_log_mass(f[:, None], lengths, 0.3), p), plain)
-
-
-def test_parameters_are_checked():
-    with pytest.raises(ParameterError, match="between 0 and the scale"):
-        beta_binomial_log_mass(1, 2, 3.0, 3.0)
-    with pytest.raises(ParameterError, match="between 0 and the scale"):
-        beta_log_density(0.5, 0.0, 1.0)
 
 
 @settings(max_examples=25, deadline=None)

@@ -28,9 +28,6 @@ def test_it_is_asked_for_by_name_beside_the_others():
     assert found.per_topic["JudgedShare"] == {"1": 0.75, "2": 1.0}
     assert found.mean["JudgedShare"] == 0.875
     assert found.mean["AP"] == evaluate(RUN, QRELS, ["AP"]).mean["AP"]
-
-
-def test_it_takes_a_cutoff_and_counts_topics_as_the_others_do():
     found = evaluate(RUN, QRELS, ["JudgedShare@2"], complete=True)
     assert found.per_topic["JudgedShare@2"] == {"1": 0.5, "2": 1.0, "3": 0.0}
 

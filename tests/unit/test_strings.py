@@ -27,12 +27,9 @@ def test_reads_like_the_list_it_was_made_from(packed: PackedStrings):
     assert packed.take([8, 0, 8]) == ["a b", "b", "a b"]
     assert packed.take(np.zeros(0, dtype=np.int64)) == []
     assert "日本" in packed and "日" not in packed
-
-
-@pytest.mark.parametrize("position", [9, -10])
-def test_positions_outside_are_refused(packed: PackedStrings, position: int):
-    with pytest.raises(IndexError):
-        packed[position]
+    for position in (9, -10):
+        with pytest.raises(IndexError):
+            packed[position]
 
 
 def test_order_is_that_of_the_bytes(packed: PackedStrings):
@@ -41,13 +38,10 @@ def test_order_is_that_of_the_bytes(packed: PackedStrings):
     assert byte_order(packed.data, packed.ptr).tolist() == packed.order.tolist()
 
 
-def test_sorted_strings_need_no_order():
+def test_sorted_strings_need_no_order_and_none_at_all_are_fine():
     packed = PackedStrings.pack(["B", "a", "ä"], is_sorted=True)
     assert packed.order.tolist() == [0, 1, 2]
     assert [packed.find(s) for s in ("B", "a", "ä", "A", "z")] == [0, 1, 2, -1, -1]
-
-
-def test_nothing_packed():
     packed = PackedStrings.pack([])
     assert len(packed) == 0 and list(packed) == [] and packed.find("a") == -1
     assert packed.find_many(["a"]).tolist() == [-1]
@@ -61,15 +55,11 @@ def test_a_table_and_bisection_find_the_first_of_equal_strings():
     assert packed.find("same") == 1  # through the table that find_many made
 
 
-def test_text_that_is_no_utf8_is_absent_rather_than_an_error(packed: PackedStrings):
-    """As read with surrogateescape."""
-    assert packed.find("a\udc80") == -1
-
-
 def test_few_look_ups_make_no_table():
     packed = PackedStrings.pack([f"{i:04d}" for i in range(1000)])
     assert packed.find_many(["0007", "none"]).tolist() == [7, -1]
     assert packed._positions is None
+    assert packed.find("a\udc80") == -1  # no UTF-8, as read with surrogateescape: absent rather than an error
 
 
 @settings(max_examples=60, derandomize=True, deadline=None, database=None)

@@ -61,40 +61,18 @@ DAY = 1_299_974_400_000
         (-1, -1000),
         ("-1", -1000),
         (86_400_000, 86_400_000_000),  # eight digits, but no day: seconds
-    ],
-)
-def test_accepted_forms(value, expected):
-    assert parse_time(value) == expected
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds_before"),
-    [("1969-12-31T23:59:59Z", 1), ("1969-12-31", 86_400), ("Wed, 31 Dec 1969 23:00:00 +0000", 3600)],
-)
-def test_before_1970(value, seconds_before):
-    assert parse_time(value) == -1000 * seconds_before
-
-
-def test_fractions_before_1970_round_down_to_the_millisecond_they_lie_in():
-    assert parse_time("1969-12-31T23:59:59.9995Z") == -1
-
-
-def test_the_first_and_last_years():
-    """1 January of year 1 is 719,162 days before 1970."""
-    assert parse_time("0001-01-01") == -719_162 * 86_400_000
-    assert format_time(parse_time("9999-12-31T23:59:59.999Z")) == "9999-12-31T23:59:59.999Z"
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (99_999_999_999, 99_999_999_999_000),
+        ("1969-12-31T23:59:59Z", -1000),
+        ("1969-12-31", -86_400_000),
+        ("Wed, 31 Dec 1969 23:00:00 +0000", -3_600_000),
+        ("1969-12-31T23:59:59.9995Z", -1),  # fractions round down to the millisecond they lie in
+        ("0001-01-01", -719_162 * 86_400_000),  # days before 1970
+        (99_999_999_999, 99_999_999_999_000),  # seconds below 1e11, milliseconds from there
         (100_000_000_000, 100_000_000_000),
         (-99_999_999_999 // 2, -50_000_000_000_000),
         ("-100000000000", -100_000_000_000),
     ],
 )
-def test_seconds_below_1e11_and_milliseconds_from_there(value, expected):
+def test_accepted_forms(value, expected):
     assert parse_time(value) == expected
 
 
@@ -132,6 +110,7 @@ def test_a_pattern_overrules_every_guess(value, pattern, expected):
         "Sun, 13 Mar 2011 12:00:00 +9999",
         "Sun Mrz 13 12:00:00 +0000 2011",
         "2011-03-13T12:00:00Z and more",
+        "0001-01-01T00:00:00+01:00",  # its zone leaves the calendar
         "２０１１-03-13",
         "١٣٠٠٠١٧٦٠٠",
         "1_300_017_600",
@@ -159,11 +138,8 @@ def test_refused_with_a_short_message(value):
         parse_time(value)
     assert "ISO 8601" in str(caught.value)
     assert len(str(caught.value)) < 500
-
-
-def test_the_message_names_the_value():
-    with pytest.raises(ValueError, match="'13/03/2011'"):
-        parse_time("13/03/2011")
+    if value == "13/03/2011":
+        assert repr(value) in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -176,11 +152,6 @@ def test_the_message_names_the_pattern(value, pattern):
     assert repr(pattern) in str(caught.value)
 
 
-def test_zones_that_leave_the_calendar_are_refused():
-    with pytest.raises(ValueError, match="years 1 to 9999"):
-        parse_time("0001-01-01T00:00:00+01:00")
-
-
 @pytest.mark.parametrize(
     ("ms", "text"),
     [
@@ -189,20 +160,18 @@ def test_zones_that_leave_the_calendar_are_refused():
         (-1, "1969-12-31T23:59:59.999Z"),
         (np.int64(NOON), "2011-03-13T12:00:00Z"),
         (UNDATED, "undated"),
+        (parse_time("9999-12-31T23:59:59.999Z"), "9999-12-31T23:59:59.999Z"),
     ],
 )
 def test_format(ms, text):
     assert format_time(ms) == text
 
 
-def test_format_refuses_what_no_calendar_has():
-    with pytest.raises(ValueError, match="outside the years"):
-        format_time(UNDATED + 1)
-
-
 def test_undated_fits_an_int64_and_precedes_every_date():
     assert np.array([UNDATED], dtype=np.int64)[0] == UNDATED
     assert parse_time("0001-01-01") > UNDATED
+    with pytest.raises(ValueError, match="outside the years"):
+        format_time(UNDATED + 1)
 
 
 def test_agrees_with_the_standard_library_over_a_thousand_random_moments():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import re
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -45,40 +47,21 @@ def refusal(read, path, *arguments, **options) -> InputError:
     return error
 
 
-# ------------------------------------------------------------------------------------------------- runs
-
-RUN = "2 Q0 a 1 1.5 mine\n2 Q0 b 2 2.5 mine\n1\tQ0\tc\t1\t-3e-2\tmine\n"
-
-
-def test_run_in_file_order_of_topics_and_rank_order_of_documents(file):
-    run = read_run(file(RUN))
-    assert list(run) == ["2", "1"]
-    assert run.tag == "mine"
-    assert list(run["2"]) == [("b", 2.5), ("a", 1.5)]
-    assert list(run["1"]) == [("c", -0.03)]
+def in_place(read, frame: str, line: int, *bad: tuple[str, str]) -> list:
+    """Cases of the test below: bad lines in a frame of good ones."""
+    return [pytest.param(read, frame.replace("{}", text), line, message, id=text[:30]) for text, message in bad]
 
 
-@pytest.mark.parametrize("name", ["run.gz", "run.txt"])
-def test_gzip_is_told_by_content(file, name):
-    assert len(read_run(file(gzip.compress(RUN.encode()), name))) == 2
+def whole(read, *bad: tuple[str, int, str]) -> list:
+    return [pytest.param(read, text, line, message, id=message[:30]) for text, line, message in bad]
 
 
-def test_windows_line_ends_byte_order_mark_and_empty_lines(file):
-    assert read_run(file("\ufeff" + RUN.replace("\n", "\r\n\r\n"))) == read_run(file(RUN))
-
-
-def test_a_topic_may_come_in_pieces(file):
-    run = read_run(file("1 Q0 a 1 1 t\n2 Q0 a 1 1 t\n1 Q0 b 2 2 t\n"))
-    assert {qid: run[qid].docids for qid in run} == {"1": ["b", "a"], "2": ["a"]}
-
-
-def test_infinite_scores_are_numbers(file):
-    assert read_run(file("1 Q0 a 1 -inf t\n1 Q0 b 2 1 t\n"))["1"].scores.tolist() == [1, -np.inf]
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
+# What is refused, by kind of file; each with its line and the beginning of the message.
+REFUSED = [
+    *in_place(
+        read_run,
+        "1 Q0 a 1 2.0 t\n1 Q0 b 2 1.0 t\n{}\n1 Q0 z 9 0.1 t\n",
+        3,
         ("1 Q0 d 3 1.0", "expected 6 columns, found 5: '1 Q0 d 3 1.0'"),
         ("1 Q0 d e 3 1.0 t", "expected 6 columns, found 7"),
         ("1 Q0 d\u00a0e 3 1.0 t", "expected 6 columns, found 7"),
@@ -94,17 +77,144 @@ def test_infinite_scores_are_numbers(file):
         ("1 Q0 d\x07 3 1.0 t", r"docid 'd\x07' has a control character"),
         ("1 Q0 d\x00 3 1.0 t", r"docid 'd\x00' has a control character"),
         ("1\x1b[31m Q0 d 3 1.0 t", r"topic id '1\x1b[31m' has a control character"),
+    ),
+    *in_place(
+        read_qrels,
+        "1 0 a 1\n{}\n",
+        2,
+        ("1 0 d", "expected 4 columns, found 3"),
+        ("1 0 d 1 5", "expected 4 columns, found 5"),
+        ("1 0 d 1.0", "relevance '1.0' is not a whole number"),
+        ("1 0 d yes", "relevance 'yes' is not a whole number"),
+        ("1 0 d 1_0", "relevance '1_0' is not a whole number"),
+        ("1 0 d --1", "relevance '--1' is not a whole number"),
+        ("1 0 d -", "relevance '-' is not a whole number"),
+        ("1 0 d ١", "relevance '١' is not a whole number"),
+        ("1 0 d 1000001", "relevance '1000001' is beyond 1000000"),
+        ("1 0 d -" + "9" * 100_000, "relevance '-9999"),
+        ("1 0 a 1", "docid 'a' again for topic '1': first on line 1"),
+        ("1 0 d\x07 1", r"docid 'd\x07' has a control character"),
+    ),
+    *in_place(
+        read_times,
+        "1\t2011-03-13\n{}\n",
+        2,
+        ("2 2011-03-13", "expected 2 columns at tabs, found 1"),
+        ("2\t2011-03-13\tx", "expected 2 columns at tabs, found 3"),
+        ("2\tsoon", "not a time: 'soon'"),
+        ("2\t", "not a time: ''"),
+        ("1\t2011-03-13", "topic id '1' again: first on line 1"),
+    ),
+    *in_place(
+        read_topics,
+        "1\tsalt\n{}\n",
+        2,
+        ("2 no tab", "expected 2 or 3 columns at tabs, found 1: '2 no tab'"),
+        ("2\ta\t2011-03-13\tb", "expected 2 or 3 columns at tabs, found 4"),
+        ("2\t ", "topic '2' has no text"),
+        ("\ttext", "topic id '' is empty"),
+        ("2 3\ttext", "topic id '2 3' has a space in it"),
+        ("1\tagain", "topic '1' again: first on line 1"),
+        ("2\ttext\tsoon", "not a time: 'soon'"),
+    ),
+    *in_place(
+        read_topics,
+        '{"qid": 1, "text": "salt"}\n{}\n',
+        2,
+        ('{"qid": 2, "text": "a"', "not JSON (Expecting"),
+        ('{"qid": 2, "text": "a"} x', "not JSON (Extra data"),
+        ("[" * 100_000, "not JSON ("),
+        ('{"qid": %s, "text": "a"}' % ("9" * 5000), "not JSON ("),
+        ('["qid", 2]', "a JSON list instead of an object"),
+        ('{"text": "a", "n": 1}', "no 'qid' or 'id' or 'query_id' in the topic, only 'text', 'n'"),
+        ("{}", "no 'qid' or 'id' or 'query_id' in the topic, only nothing"),
+        ('{"qid": 2}', "no 'text' or 'query' or 'title' in the topic, only nothing"),
+        ('{"qid": true, "text": "a"}', "topic id True is neither text nor a whole number"),
+        ('{"qid": null, "text": "a"}', "topic id None is neither"),
+        ('{"qid": 2.5, "text": "a"}', "topic id 2.5 is neither"),
+        ('{"qid": "", "text": "a"}', "topic id '' is empty"),
+        ('{"qid": "a b", "text": "a"}', "topic id 'a b' has a space in it"),
+        ('{"qid": 2, "text": ["a"]}', "'text' of topic 2 is not text but ['a']"),
+        ('{"qid": 2, "text": ""}', "topic '2' has no text"),
+        ('{"qid": 2, "text": "\\ud800"}', "topic 2 has half a surrogate pair"),
+        ('{"qid": 2, "text": "a", "x": "\\udc00"}', "topic 2 has half a surrogate pair"),
+        ('{"qid": 2, "text": "a", "time": "soon"}', "not a time: 'soon'"),
+        ('{"qid": 2, "text": "a", "time": true}', "not a time: True"),
+        ('{"qid": 2, "text": "a", "time": {}}', "not a time: {}"),
+        ('{"qid": "1", "text": "a"}', "topic '1' again: first on line 1"),
+    ),
+    *whole(  # TREC
+        read_topics,
+        ("<top>\n<num> 1\n<title> a\n<top>\n", 4, "<top> inside the topic that begins on line 1"),
+        ("<top>\n<num> 1\n<title> a\n", 1, "<top> is never closed"),
+        ("<top>\n</top>\n</top>\n", 1, "topic without a <num>"),
+        ("<top>\n<num>1<title>a</top>\n</top>\n", 3, "</top> without <top>"),
+        ("<top>\n<title> a\n</top>\n", 1, "topic without a <num>"),
+        ("<top>\n<num> Number:\n<title> a\n</top>\n", 1, "topic without a <num>"),
+        ("<top>\n<num> 1\n<desc> a\n</top>\n", 1, "topic '1' has no field 'title', only 'desc'"),
+        ("<top>\n<num> 1\n<title>\n</top>\n", 1, "topic '1' has no text"),
+        ("<top>\n<num> 1\n<title> a\n<title> b\n</top>\n", 4, "<title> twice in the topic"),
+        ("<top>\n<num> 1 2\n<title> a\n</top>\n", 1, "topic id '1 2' has a space in it"),
+        ("<top>\n<num>1<title>a</top>\n<top><num>01<title>b</top>\n", 3, "topic '1' again: first on line 1"),
+        ("<top>\n<num>1<title>a</top>\nsurplus\n", 3, "text 'surplus' outside <top>"),
+        ("<top>\nsurplus\n<num>1<title>a</top>\n", 2, "text 'surplus' in no field of its topic"),
+        ("<top>\n<num>1<title>a</top>\n<num>2\n", 3, "<num> outside <top>"),
+        ("<top>\n<num>1<title>a\n<querytime> soon\n</top>\n", 3, "not a time: 'soon'"),
+    ),
+    *whole(  # SMART
+        read_topics,
+        (".I\n.W\nsalt\n", 1, "topic id '' is empty"),
+        (".I 1\nsalt\n", 2, "'salt' before .W"),
+        (".I 1\n.W\n\n.I 2\n.W\ntea\n", 1, "topic '1' has no text"),
+        (".I 1\n.W\nsalt\n.I 1\n.W\ntea\n", 4, "topic '1' again: first on line 1"),
+        (".I 1 2\n.W\nsalt\n", 1, "topic id '1 2' has a space in it"),
+    ),
+    *whole(  # CACM
+        read_topics,
+        ("<DOC>\n<DOCNO> 1 </DOCNO> a\n<DOC>\n", 3, "<DOC> inside the topic that begins on line 1"),
+        ("<DOC>\n<DOCNO> 1 </DOCNO> a\n", 1, "<DOC> is never closed"),
+        ("<DOC>\n a\n</DOC>\n", 1, "topic without its <DOCNO>"),
+        ("<DOC><DOCNO>1</DOCNO>a</DOC>\n</DOC>\n", 2, "</DOC> alone"),
+        ("<DOC><DOCNO>1</DOCNO>a</DOC>\nb\n", 2, "text 'b' outside <DOC>"),
+        ("<DOC><DOCNO> </DOCNO>a</DOC>\n", 1, "topic id '' is empty"),
+        ("<DOC><DOCNO>1</DOCNO> </DOC>\n", 1, "topic '1' has no text"),
+    ),
+    *whole(read_topics, ("\nsalt mines\n", 2, "cannot tell the topic format from 'salt mines'")),
+    *whole(partial(read_topics, format="smart"), ("salt\n.I 1\n", 1, "'salt' before the first .I")),
+]
+
+
+@pytest.mark.parametrize(("read", "text", "line", "message"), REFUSED)
+def test_what_is_bad_is_named_with_its_line(file, read, text, line, message):
+    path = file(text)
+    error = refusal(read, path)
+    assert error.line == line
+    assert str(error).startswith(f"{path}:{line}: {message}")
+
+
+# ------------------------------------------------------------------------------------------------- runs
+
+RUN = "2 Q0 a 1 1.5 mine\n2 Q0 b 2 2.5 mine\n1\tQ0\tc\t1\t-3e-2\tmine\n"
+READ = {"2": [("b", 2.5), ("a", 1.5)], "1": [("c", -0.03)]}  # topics as in the file, documents in rank order
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (RUN, READ),
+        (gzip.compress(RUN.encode()), READ),  # told by content
+        ("\ufeff" + RUN.replace("\n", "\r\n\r\n"), READ),  # Windows line ends, byte order mark, empty lines
+        ("1 Q0 a 1 1 t\n2 Q0 a 1 1 t\n1 Q0 b 2 2 t\n", {"1": [("b", 2), ("a", 1)], "2": [("a", 1)]}),  # in pieces
+        ("1 Q0 a 1 -inf t\n1 Q0 b 2 1 t\n", {"1": [("b", 1), ("a", -np.inf)]}),
+        (f"1 Q0 a {'9' * 10_000} {'9' * 10_000} t\n1 Q0 b 1 1 t\n", {"1": [("a", np.inf), ("b", 1)]}),
     ],
+    ids=["plain", "gzip", "windows", "pieces", "infinite", "enormous"],
 )
-def test_a_bad_line_of_a_run_is_named(file, line, message):
-    path = file(f"1 Q0 a 1 2.0 t\n1 Q0 b 2 1.0 t\n{line}\n1 Q0 z 9 0.1 t\n")
-    error = refusal(read_run, path)
-    assert error.line == 3
-    assert str(error).startswith(f"{path}:3: {message}")
-
-
-def test_remedy_of_a_bad_run_line_shows_the_form(file):
-    assert "qid Q0 docid rank score tag" in str(refusal(read_run, file("1 2 3\n")))
+@pytest.mark.parametrize("name", ["run.gz", "run.txt"])
+def test_runs_that_are_read(file, text, found, name):
+    run = read_run(file(text, name))
+    assert [(qid, list(ranking)) for qid, ranking in run.items()] == list(found.items())
+    assert run.tag == ("mine" if found is READ else "t")
 
 
 @pytest.mark.parametrize("text", ["", "\n \n\t\n", "\ufeff"])
@@ -138,63 +248,18 @@ def test_damaged_gzip(file, read, line):
     assert "damaged gzip" in str(refusal(read, file(b"\x1f\x8b\x08\x00" + b"\xff" * 40)))
 
 
-def test_a_very_long_line_gives_a_short_message(file):
+def test_a_very_long_line_gives_a_short_message_and_the_remedy_the_form(file):
     assert "expected 6 columns, found 1" in str(refusal(read_run, file("x" * 5_000_000)))
     assert "score" in str(refusal(read_run, file(f"1 Q0 a 1 {'9' * 1_000_000}x t")))
-
-
-def test_enormous_numbers_do_no_harm(file):
-    run = read_run(file(f"1 Q0 a {'9' * 10_000} {'9' * 10_000} t\n1 Q0 b 1 1 t\n"))
-    assert run["1"].docids == ["a", "b"]
-
-
-UNKNOWN = "1 Q0 a 1 3 t\n1 Q0 x 2 2 t\n9 Q0 a 1 1 t\n9 Q0 b 2 1 t\n"
-
-
-@pytest.mark.parametrize("known", [{"a", "b"}, ["a", "b"], {"a": 0, "b": 1}])
-def test_unknown_docid(file, known):
-    path = file(UNKNOWN)
-    error = refusal(read_run, path, known_docids=known, collection="index 'indexes/demo'")
-    assert str(error) == (
-        f"{path}:2: docid 'x' is not in index 'indexes/demo' (2 documents)\n"
-        "  Re-index, or pass missing='drop' (--missing drop) to leave such lines out."
-    )
-
-
-def test_unknown_topic(file):
-    path = file(UNKNOWN)
-    error = refusal(read_run, path, known_topics={"1"})
-    assert str(error).startswith(f"{path}:3: topic '9' is not among the topics (1)\n  Pass missing='drop'")
-
-
-def test_dropping_the_unknown_is_told(file, caplog):
-    run = read_run(file(UNKNOWN), known_docids=["a"], known_topics=["1"], missing="drop")
-    assert run.to_dict() == {"1": {"a": 3.0}}
-    assert "3 lines on unknown topics or docids dropped" in caplog.text
-
-
-def test_dropping_everything_is_an_error(file):
-    error = refusal(read_run, file(UNKNOWN), known_docids=["z"], missing="drop")
-    assert "all 4 lines are on unknown topics or docids" in str(error)
-
-
-def test_a_container_without_length_will_do(file):
-    class Letters:
-        def __contains__(self, docid):
-            return docid == "a"
-
-    assert "is not in the index\n" in str(refusal(read_run, file(UNKNOWN), known_docids=Letters()))
-
-
-def test_missing_takes_two_values(file):
-    with pytest.raises(ParameterError, match="'error' or 'drop', got 'ignore'"):
-        read_run(file(RUN), missing="ignore")
+    assert "qid Q0 docid rank score tag" in str(refusal(read_run, file("1 2 3\n")))
 
 
 def test_written_run_line_by_line(tmp_path):
     path = tmp_path / "deep" / "run.trec"
-    write_run(path, Run({"7": Ranking(["a", "b", "c"], [0.1, 2.0, 0.1]), "3": Ranking([], [])}, "mine"))
-    assert path.read_text() == "7 Q0 b 1 2.0 mine\n7 Q0 c 2 0.1 mine\n7 Q0 a 3 0.1 mine\n"
+    run = Run({"7": Ranking(["a", "b", "c"], [0.1, 2.0, 0.1]), "3": Ranking([], [])}, "mine")
+    for tag, told in ((None, "mine"), ("other", "other")):
+        write_run(path, run, tag)
+        assert path.read_text() == f"7 Q0 b 1 2.0 {told}\n7 Q0 c 2 0.1 {told}\n7 Q0 a 3 0.1 {told}\n"
 
 
 def test_a_run_written_topic_by_topic_is_there_when_it_is_whole(tmp_path):
@@ -215,11 +280,6 @@ def test_a_run_written_topic_by_topic_is_there_when_it_is_whole(tmp_path):
         with pytest.raises(ParameterError, match="could not be read back"), run_writer(path, bad) as add:
             add("8", found["7"])
     assert [p.name for p in tmp_path.iterdir()] == ["run.trec"] and path.read_bytes() == whole
-
-
-def test_another_tag(tmp_path):
-    write_run(tmp_path / "r", Run({"7": Ranking(["a"], [1])}, "mine"), tag="other")
-    assert read_run(tmp_path / "r").tag == "other"
 
 
 @pytest.mark.parametrize("bad", ["a b", "", "a\tb", "a\nb", " a", "a\u2003b", "a\u2028b", "a\x00", "\ud800"])
@@ -259,53 +319,12 @@ def test_nothing_to_write_is_said_and_not_written(tmp_path, write):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_hundred_topics_of_a_thousand_come_back_as_they_were(tmp_path):
-    """How long that takes is measured in benchmarks/write_run.py."""
-    rng = np.random.default_rng(5)
-    docids = [f"DOC-{i:08d}" for i in range(1000)]
-    run = Run({str(q): Ranking(docids, rng.normal(size=1000)) for q in range(100)}, "t")
-    write_run(tmp_path / "r", run)
-    assert read_run(tmp_path / "r") == run
-
-
 # ------------------------------------------------------------------------------------------------ qrels
 
 
 def test_qrels(file):
     qrels = read_qrels(file("1 0 a 1\n1 0 b 0\n\n2\t0\ta\t-1\n1 0 c +2\n"))
     assert dict(qrels) == {"1": {"a": 1, "b": 0, "c": 2}, "2": {"a": -1}}
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("1 0 d", "expected 4 columns, found 3"),
-        ("1 0 d 1 5", "expected 4 columns, found 5"),
-        ("1 0 d 1.0", "relevance '1.0' is not a whole number"),
-        ("1 0 d yes", "relevance 'yes' is not a whole number"),
-        ("1 0 d 1_0", "relevance '1_0' is not a whole number"),
-        ("1 0 d --1", "relevance '--1' is not a whole number"),
-        ("1 0 d -", "relevance '-' is not a whole number"),
-        ("1 0 d ١", "relevance '١' is not a whole number"),
-        ("1 0 d 1000001", "relevance '1000001' is beyond 1000000"),
-        ("1 0 d -" + "9" * 100_000, "relevance '-9999"),
-        ("1 0 a 1", "docid 'a' again for topic '1': first on line 1"),
-        ("1 0 d\x07 1", r"docid 'd\x07' has a control character"),
-    ],
-    ids=lambda text: text[:20],
-)
-def test_a_bad_line_of_qrels_is_named(file, line, message):
-    path = file(f"1 0 a 1\n{line}\n")
-    error = refusal(read_qrels, path)
-    assert str(error).startswith(f"{path}:2: {message}")
-
-
-def test_unknown_in_qrels(file, caplog):
-    path = file("1 0 a 1\n2 0 b 1\n")
-    assert "docid 'b' is not in the index (1 documents)" in str(refusal(read_qrels, path, known_docids={"a"}))
-    assert "topic '2' is not among" in str(refusal(read_qrels, path, known_topics={"1"}))
-    assert dict(read_qrels(path, known_topics={"1"}, missing="drop")) == {"1": {"a": 1}}
-    assert "1 lines" in caplog.text
 
 
 def test_written_qrels(tmp_path):
@@ -373,45 +392,11 @@ def test_fields_of_trec_topics(file, field, text):
     assert read_topics(file(TREC), field=field)[1].text == text
 
 
-def test_numbers_as_written(file):
+def test_trec_topics_as_people_write_them(file):
     assert [topic.qid for topic in read_topics(file(TREC), qids="as-written")] == ["051", "52"]
-
-
-def test_a_topic_on_one_line_in_capitals(file):
-    assert read_topics(file("<TOP><NUM>7</NUM><TITLE>salt</TITLE></TOP>\n")) == [
-        Topic("7", "salt", None, {"title": "salt"})
-    ]
-
-
-def test_a_title_may_have_a_colon(file):
-    (topic,) = read_topics(file("<top><num>7<title>Salt: a history</top>"))
-    assert topic.text == "Salt: a history"
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "message"),
-    [
-        ("<top>\n<num> 1\n<title> a\n<top>\n", 4, "<top> inside the topic that begins on line 1"),
-        ("<top>\n<num> 1\n<title> a\n", 1, "<top> is never closed"),
-        ("<top>\n</top>\n</top>\n", 1, "topic without a <num>"),
-        ("<top>\n<num>1<title>a</top>\n</top>\n", 3, "</top> without <top>"),
-        ("<top>\n<title> a\n</top>\n", 1, "topic without a <num>"),
-        ("<top>\n<num> Number:\n<title> a\n</top>\n", 1, "topic without a <num>"),
-        ("<top>\n<num> 1\n<desc> a\n</top>\n", 1, "topic '1' has no field 'title', only 'desc'"),
-        ("<top>\n<num> 1\n<title>\n</top>\n", 1, "topic '1' has no text"),
-        ("<top>\n<num> 1\n<title> a\n<title> b\n</top>\n", 4, "<title> twice in the topic"),
-        ("<top>\n<num> 1 2\n<title> a\n</top>\n", 1, "topic id '1 2' has a space in it"),
-        ("<top>\n<num>1<title>a</top>\n<top><num>01<title>b</top>\n", 3, "topic '1' again: first on line 1"),
-        ("<top>\n<num>1<title>a</top>\nsurplus\n", 3, "text 'surplus' outside <top>"),
-        ("<top>\nsurplus\n<num>1<title>a</top>\n", 2, "text 'surplus' in no field of its topic"),
-        ("<top>\n<num>1<title>a</top>\n<num>2\n", 3, "<num> outside <top>"),
-        ("<top>\n<num>1<title>a\n<querytime> soon\n</top>\n", 3, "not a time: 'soon'"),
-    ],
-)
-def test_a_bad_trec_topic_is_named(file, text, line, message):
-    path = file(text)
-    error = refusal(read_topics, path)
-    assert str(error).startswith(f"{path}:{line}: {message}")
+    capitals = "<TOP><NUM>7</NUM><TITLE>salt</TITLE></TOP>\n"
+    assert read_topics(file(capitals)) == [Topic("7", "salt", None, {"title": "salt"})]
+    assert read_topics(file("<top><num>7<title>Salt: a history</top>"))[0].text == "Salt: a history"
 
 
 MICROBLOG = """<top>
@@ -437,40 +422,17 @@ def test_microblog_topics_are_called_as_in_their_qrels(file, format):
     assert first.fields["querytweettime"] == "46000000000000001"
 
 
-def test_microblog_numbers_as_written(file):
-    assert read_topics(file(MICROBLOG), qids="as-written")[0].qid == "MB001"
-
-
 def test_microblog_topics_need_their_time_when_the_format_is_given(file):
     path = file("<top>\n<num> MB001\n<query> salt\n</top>")
     assert "topic 'MB001' has no <querytime>" in str(refusal(read_topics, path, "microblog"))
     assert read_topics(path)[0].time is None
+    assert read_topics(path, qids="as-written")[0].qid == "MB001"
 
 
 def test_tsv(file):
     topics = read_topics(file("007\tsalt  mines\n\nx-2\tferry\t2011-03-13\n3\ttea\t\n"))
     assert topics == [Topic("007", "salt  mines"), Topic("x-2", "ferry", parse_time("2011-03-13")), Topic("3", "tea")]
-
-
-def test_tsv_header(file):
     assert read_topics(file("qid\tquery\n1\tsalt\n")) == [Topic("1", "salt")]
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("2 no tab", "expected 2 or 3 columns at tabs, found 1: '2 no tab'"),
-        ("2\ta\t2011-03-13\tb", "expected 2 or 3 columns at tabs, found 4"),
-        ("2\t ", "topic '2' has no text"),
-        ("\ttext", "topic id '' is empty"),
-        ("2 3\ttext", "topic id '2 3' has a space in it"),
-        ("1\tagain", "topic '1' again: first on line 1"),
-        ("2\ttext\tsoon", "not a time: 'soon'"),
-    ],
-)
-def test_a_bad_tsv_line_is_named(file, line, message):
-    path = file(f"1\tsalt\n{line}\n")
-    assert str(refusal(read_topics, path)).startswith(f"{path}:2: {message}")
 
 
 def test_jsonl(file):
@@ -488,54 +450,11 @@ def test_jsonl(file):
     ]
 
 
-def test_jsonl_names_can_be_mapped(file):
-    path = file('{"id": "no", "topic": 5, "question": "salt?", "text": "not this", "when": "2011-03-13"}\n')
-    (topic,) = read_topics(path, names={"qid": "topic", "text": "question", "time": "when"})
-    assert topic == Topic("5", "salt?", parse_time("2011-03-13"), {"id": "no", "text": "not this"})
-
-
 def test_jsonl_fields_can_be_chosen(file):
     path = file('{"qid": "1", "query": "salt", "Description": "Where is it mined?"}\n')
     assert read_topics(path, field="desc")[0].text == "Where is it mined?"
     assert read_topics(path, field="title+desc")[0].text == "salt Where is it mined?"
     assert "has no field 'narr'" in str(refusal(read_topics, path, field="narr"))
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ('{"qid": 2, "text": "a"', "not JSON (Expecting"),
-        ('{"qid": 2, "text": "a"} x', "not JSON (Extra data"),
-        ("[" * 100_000, "not JSON ("),
-        ('{"qid": %s, "text": "a"}' % ("9" * 5000), "not JSON ("),
-        ('["qid", 2]', "a JSON list instead of an object"),
-        ('{"text": "a", "n": 1}', "no 'qid' or 'id' or 'query_id' in the topic, only 'text', 'n'"),
-        ("{}", "no 'qid' or 'id' or 'query_id' in the topic, only nothing"),
-        ('{"qid": 2}', "no 'text' or 'query' or 'title' in the topic, only nothing"),
-        ('{"qid": true, "text": "a"}', "topic id True is neither text nor a whole number"),
-        ('{"qid": null, "text": "a"}', "topic id None is neither"),
-        ('{"qid": 2.5, "text": "a"}', "topic id 2.5 is neither"),
-        ('{"qid": "", "text": "a"}', "topic id '' is empty"),
-        ('{"qid": "a b", "text": "a"}', "topic id 'a b' has a space in it"),
-        ('{"qid": 2, "text": ["a"]}', "'text' of topic 2 is not text but ['a']"),
-        ('{"qid": 2, "text": ""}', "topic '2' has no text"),
-        ('{"qid": 2, "text": "\\ud800"}', "topic 2 has half a surrogate pair"),
-        ('{"qid": 2, "text": "a", "x": "\\udc00"}', "topic 2 has half a surrogate pair"),
-        ('{"qid": 2, "text": "a", "time": "soon"}', "not a time: 'soon'"),
-        ('{"qid": 2, "text": "a", "time": true}', "not a time: True"),
-        ('{"qid": 2, "text": "a", "time": {}}', "not a time: {}"),
-        ('{"qid": "1", "text": "a"}', "topic '1' again: first on line 1"),
-    ],
-    ids=lambda text: text[:30],
-)
-def test_a_bad_jsonl_line_is_named(file, line, message):
-    path = file(f'{{"qid": 1, "text": "salt"}}\n{line}\n')
-    assert str(refusal(read_topics, path)).startswith(f"{path}:2: {message}")
-
-
-def test_jsonl_mapped_name_that_is_not_there(file):
-    path = file('{"qid": 1, "text": "salt"}\n')
-    assert "no 'when' in the topic" in str(refusal(read_topics, path, names={"time": "when"}))
 
 
 SMART = """.I 001
@@ -559,26 +478,6 @@ def test_smart(file):
     assert (second.qid, second.text) == ("12", "tea")
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "message"),
-    [
-        (".I\n.W\nsalt\n", 1, "topic id '' is empty"),
-        (".I 1\nsalt\n", 2, "'salt' before .W"),
-        (".I 1\n.W\n\n.I 2\n.W\ntea\n", 1, "topic '1' has no text"),
-        (".I 1\n.W\nsalt\n.I 1\n.W\ntea\n", 4, "topic '1' again: first on line 1"),
-        (".I 1 2\n.W\nsalt\n", 1, "topic id '1 2' has a space in it"),
-    ],
-)
-def test_a_bad_smart_topic_is_named(file, text, line, message):
-    path = file(text)
-    assert str(refusal(read_topics, path)).startswith(f"{path}:{line}: {message}")
-
-
-def test_smart_text_before_the_first_topic(file):
-    path = file("salt\n.I 1\n")
-    assert str(refusal(read_topics, path, "smart")).startswith(f"{path}:1: 'salt' before the first .I")
-
-
 CACM = """<DOC>
 <DOCNO> 1 </DOCNO>
 
@@ -594,23 +493,6 @@ mined, if x < y?
 
 def test_cacm(file):
     assert read_topics(file(CACM)) == [Topic("1", "Where is salt mined, if x < y?"), Topic("2", "tea")]
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "message"),
-    [
-        ("<DOC>\n<DOCNO> 1 </DOCNO> a\n<DOC>\n", 3, "<DOC> inside the topic that begins on line 1"),
-        ("<DOC>\n<DOCNO> 1 </DOCNO> a\n", 1, "<DOC> is never closed"),
-        ("<DOC>\n a\n</DOC>\n", 1, "topic without its <DOCNO>"),
-        ("<DOC><DOCNO>1</DOCNO>a</DOC>\n</DOC>\n", 2, "</DOC> alone"),
-        ("<DOC><DOCNO>1</DOCNO>a</DOC>\nb\n", 2, "text 'b' outside <DOC>"),
-        ("<DOC><DOCNO> </DOCNO>a</DOC>\n", 1, "topic id '' is empty"),
-        ("<DOC><DOCNO>1</DOCNO> </DOC>\n", 1, "topic '1' has no text"),
-    ],
-)
-def test_a_bad_cacm_topic_is_named(file, text, line, message):
-    path = file(text)
-    assert str(refusal(read_topics, path)).startswith(f"{path}:{line}: {message}")
 
 
 @pytest.mark.shared
@@ -636,7 +518,8 @@ def test_real_topics_and_qrels(shared_data, name, topics, judged, pairs):
     """Topics and pairs as in ../shared/data/README.md."""
     folder = shared_data / name
     read = read_topics(folder / "topics.tsv")
-    qrels = read_qrels(folder / "qrels.txt", known_topics={topic.qid for topic in read})
+    qrels = read_qrels(folder / "qrels.txt")
+    assert set(qrels) <= {topic.qid for topic in read}
     assert (len(read), len(qrels), sum(map(len, qrels.values()))) == (topics, judged, pairs)
 
 
@@ -647,7 +530,8 @@ def test_real_query_times_and_runs(shared_data, name):
     topics = read_topics(folder / "topics.tsv", times=folder / "topics.times.tsv")
     assert all(topic.time is not None for topic in topics)
     for path in sorted((folder / "runs").iterdir()):
-        run = read_run(path, known_topics={topic.qid for topic in topics})
+        run = read_run(path)
+        assert set(run) <= {topic.qid for topic in topics}
         assert max(map(len, run.values())) <= 1000
 
 
@@ -673,13 +557,6 @@ def test_the_format_can_be_forced(file):
     assert "not JSON" in str(refusal(read_topics, path))
 
 
-def test_no_format_fits(file):
-    path = file("\nsalt mines\n")
-    error = refusal(read_topics, path)
-    assert str(error).startswith(f"{path}:2: cannot tell the topic format from 'salt mines'")
-    assert "trec, microblog, tsv, jsonl, smart, cacm" in str(error)
-
-
 def test_a_file_without_topics_in_the_forced_format(file):
     assert "no topics in this file, read as tsv" in str(refusal(read_topics, file("qid\tquery\n"), "tsv"))
 
@@ -689,8 +566,6 @@ def test_a_file_without_topics_in_the_forced_format(file):
     [
         ({"format": "xml"}, "unknown topic format 'xml'"),
         ({"field": "desc"}, "tsv topics have one text, but field 'desc'"),
-        ({"names": {"text": "x"}}, "names is for JSONL topics"),
-        ({"names": {"query": "x"}}, "names maps 'qid', 'text' and 'time', got 'query'"),
         ({"qids": "short"}, "qids must be 'plain' or 'as-written', got 'short'"),
     ],
 )
@@ -714,23 +589,10 @@ def test_times_know_microblog_topics_by_either_name(file):
     assert [topic.time for topic in topics] == [parse_time("2011-03-20"), parse_time("2011-03-21")]
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("2 2011-03-13", "expected 2 columns at tabs, found 1"),
-        ("2\t2011-03-13\tx", "expected 2 columns at tabs, found 3"),
-        ("2\tsoon", "not a time: 'soon'"),
-        ("2\t", "not a time: ''"),
-        ("1\t2011-03-13", "topic '1' again: first on line 1"),
-        ("9\t2011-03-13", "topic '9' is not in "),
-    ],
-)
-def test_a_bad_line_of_times_is_named(file, line, message):
-    topics = file("1\tsalt\n2\ttea\n", "topics.tsv")
-    times = file(f"1\t2011-03-13\n{line}\n", "times.tsv")
-    with pytest.raises(InputError) as caught:
+def test_times_of_unknown_topics_are_refused(file):
+    topics, times = file("1\tsalt\n", "topics.tsv"), file("1\t2011-03-13\n9\t2011-03-13\n", "times.tsv")
+    with pytest.raises(InputError, match=re.escape(f"{times}:2: topic '9' is not in {topics}")):
         read_topics(topics, times=times)
-    assert str(caught.value).startswith(f"{times}:2: {message}")
 
 
 TOPICS = [
@@ -739,16 +601,11 @@ TOPICS = [
 ]
 
 
-@pytest.mark.parametrize("name", ["topics.jsonl", "topics.jsonl.gz"])
-def test_jsonl_topics_come_back_whole(tmp_path, name):
-    write_topics(tmp_path / name, TOPICS)
-    assert read_topics(tmp_path / name) == TOPICS
-
-
-@pytest.mark.parametrize("name", ["topics.tsv", "topics.txt.gz"])
-def test_tsv_topics_come_back_without_their_fields(tmp_path, name):
+@pytest.mark.parametrize("name", ["topics.jsonl", "topics.jsonl.gz", "topics.tsv", "topics.txt.gz"])
+def test_topics_come_back_whole_or_in_tsv_without_their_fields(tmp_path, name):
     write_topics(tmp_path / name, iter(TOPICS))
-    assert read_topics(tmp_path / name) == [Topic(t.qid, t.text, t.time) for t in TOPICS]
+    whole = TOPICS if "jsonl" in name else [Topic(t.qid, t.text, t.time) for t in TOPICS]
+    assert read_topics(tmp_path / name) == whole
 
 
 def test_written_topics_line_by_line(tmp_path):

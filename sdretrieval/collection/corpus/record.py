@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sdretrieval.core.errors import InputError
+from sdretrieval.core.errors import InputError, shown
 from sdretrieval.core.times import parse_time
 
 # Anserini reads documents with Jackson, which takes no string longer than this.
@@ -143,7 +143,7 @@ class FieldMap:
             raise place.error(f"no field {wanted}; there is {_names(record)}", remedy)
         for part in parts:
             if type(part) is not str:
-                message = f"contents must be text, got {type(part).__name__}: {_brief(part)}"
+                message = f"contents must be text, got {type(part).__name__}: {shown(part)}"
                 raise place.error(message, "Name other fields with --contents-field, or pass --skip-bad.")
         text = parts[0] if len(parts) == 1 else "\n".join(parts)
         if len(text) > LONGEST_CONTENTS:
@@ -165,7 +165,7 @@ class FieldMap:
 
     def _bad_docid(self, record: Mapping[str, Any], place: Place) -> InputError:
         value = record.get(self.docid)
-        message = f"the id must be text or a whole number, got {type(value).__name__}: {_brief(value)}"
+        message = f"the id must be text or a whole number, got {type(value).__name__}: {shown(value)}"
         if value is None:
             message = f"no field {self.docid!r}; there is {_names(record)}"
         return place.error(message, f"Name the field that holds the id with --id-field{_suggest(record, _ID_NAMES)}.")
@@ -211,8 +211,3 @@ def _names(record: Mapping[str, Any], most: int = 8) -> str:
 def _suggest(record: Mapping[str, Any], usual: tuple[str, ...]) -> str:
     found = next((name for name in usual if name in record), None)
     return f", perhaps `{found}`" if found else ""
-
-
-def _brief(value: Any, most: int = 60) -> str:
-    text = repr(value)
-    return text if len(text) <= most else text[: most - 1] + "…"

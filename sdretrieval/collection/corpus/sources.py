@@ -50,6 +50,7 @@ class Source:
     problems: Problems = field(default_factory=Problems)
     lines_before: int = 0  # of a piece of a file: lines of the file that come before it
     _peeked: IO[bytes] | None = None  # a member of a streamed archive can be opened only once
+    _raw: IO[bytes] | None = None  # what decompression reads from, and does not close
 
     def error(self, message: str, line: int | None = None, remedy: str | None = None) -> InputError:
         return InputError(message, file=self.name, line=line, remedy=remedy)
@@ -77,7 +78,7 @@ class Source:
     def binary(self) -> Iterator[IO[bytes]]:
         """The decompressed bytes; damage inside the ``with`` becomes an InputError."""
         with self._errors_named():
-            stream, self._peeked = self._peeked or _decompressed(self.opener(), self.name), None
+            stream, self._peeked = self._peeked or self._open(), None
             try:
                 yield stream
             finally:
@@ -87,7 +88,7 @@ class Source:
         """The first decompressed bytes; reading still starts at the beginning."""
         with self._errors_named():
             if self._peeked is None:
-                self._peeked = _decompressed(self.opener(), self.name)
+                self._peeked = self._open()
             return self._peeked.peek(size)[:size]  # type: ignore[attr-defined]
 
     @contextmanager
@@ -101,11 +102,16 @@ class Source:
                 raise
             raise self.error(f"damaged compressed data ({error})", remedy="Fetch the file again.") from None
 
+    def _open(self) -> IO[bytes]:
+        self._raw = self.opener()
+        return _decompressed(self._raw, self.name)
+
     def close(self) -> None:
-        """For a source that was only looked at."""
-        if self._peeked is not None:
-            self._peeked.close()
-            self._peeked = None
+        """Whoever read the source, or only looked at it, closes it."""
+        for stream in (self._peeked, self._raw):
+            if stream is not None:
+                stream.close()
+        self._peeked = self._raw = None
 
     @contextmanager
     def text(self) -> Iterator[io.TextIOWrapper]:

@@ -8,20 +8,18 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from sdretrieval.collection.trec.trec_file import SURROGATE, Path, TrecFile, listed, shown, squeeze
-from sdretrieval.core.errors import InputError
+from sdretrieval.collection.trec.trec_file import SURROGATE, Path, TrecFile, listed, squeeze
+from sdretrieval.core.errors import InputError, shown
 
 TOPIC_FORMATS = ("trec", "microblog", "tsv", "jsonl", "smart", "cacm")
 
 
 class TopicFile(TrecFile):
-    """A topic file, with what is wanted of it: the fields that make the query, and JSONL's own names."""
+    """A topic file, with the fields of it that make the query."""
 
-    def __init__(self, path: Path, *, wanted: list[str], names: Mapping[str, str]) -> None:
+    def __init__(self, path: Path, wanted: list[str]) -> None:
         super().__init__(path)
-        self.wanted = wanted
-        self.names = names
-        self.numbered = list(self.lines())
+        self.wanted, self.numbered = wanted, list(self.lines())
 
     def chosen(self, line: int, qid: str, fields: Mapping[str, str]) -> str:
         """The wanted fields, joined."""
@@ -186,14 +184,13 @@ def is_header(columns: list[str]) -> bool:
 
 
 def _parse_jsonl(file: TopicFile) -> Iterator[RawTopic]:
-    form = 'Each line is an object such as {"qid": "1", "text": "the query"}; other names can be mapped.'
+    form = 'Each line is an object such as {"qid": "1", "text": "the query"}.'
     usual = {"qid": ("qid", "id", "query_id"), "text": ("text", "query", "title"), "time": ("time", "querytime")}
 
     def name_of(role: str, record: Mapping[str, object], line: int) -> str:
-        name = file.names.get(role) or next((name for name in usual[role] if name in record), "")
-        if name not in record and (name or role != "time"):
-            wanted = shown(name) if name else " or ".join(map(repr, usual[role]))
-            file.fail(line, f"no {wanted} in the topic, only {listed(record)}", form)
+        name = next((name for name in usual[role] if name in record), "")
+        if not name and role != "time":
+            file.fail(line, f"no {' or '.join(map(repr, usual[role]))} in the topic, only {listed(record)}", form)
         return name
 
     for line, text in file.numbered:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from os import fspath
 from typing import Literal
@@ -19,8 +19,8 @@ from sdretrieval.collection.trec.topic_formats import (
     detect_format,
     is_header,
 )
-from sdretrieval.collection.trec.trec_file import CONTROL, SURROGATE, Path, TrecFile, check_writable, shown
-from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.collection.trec.trec_file import CONTROL, SURROGATE, Path, TrecFile, check_writable
+from sdretrieval.core.errors import InputError, ParameterError, shown
 from sdretrieval.core.files import atomic_writer
 from sdretrieval.core.times import format_time
 
@@ -31,7 +31,6 @@ def read_topics(
     field: str = "title",
     times: Path | None = None,
     *,
-    names: Mapping[str, str] | None = None,
     qids: Literal["plain", "as-written"] = "plain",
 ) -> list[Topic]:
     """Read topics in the order of the file.
@@ -46,8 +45,6 @@ def read_topics(
         ``"title+desc"``, ``"title+desc+narr"``. What is not chosen stays in ``Topic.fields``.
     times
         A file of ``qid TAB time`` lines that gives, or overrides, the query times.
-    names
-        JSONL's own names for ``qid``, ``text`` and ``time``, e.g. ``{"text": "question"}``.
     qids
         Qrels call topic ``MB001`` 1 and topic ``051`` 51. ``"plain"`` does the same to the numbers in ``<top>``,
         SMART and CACM files; ``"as-written"`` leaves them. TSV and JSONL ids are never touched.
@@ -58,16 +55,12 @@ def read_topics(
     """
     if qids not in ("plain", "as-written"):
         raise ParameterError(f"qids must be 'plain' or 'as-written', got {qids!r}")
-    if names and (unknown := sorted(set(names) - {"qid", "text", "time"})):
-        raise ParameterError(f"names maps 'qid', 'text' and 'time', got {unknown[0]!r}")
     wanted = [ALIASES.get(name, name) for name in field.lower().split("+")]
-    file = TopicFile(path, wanted=wanted, names=names or {})
+    file = TopicFile(path, wanted)
     format = detect_format(file) if format is None else format
     if format not in TOPIC_FORMATS:
         remedy = f"Pass one of {', '.join(TOPIC_FORMATS)}."
         raise ParameterError(f"unknown topic format {shown(format)}", remedy=remedy)
-    if names and format != "jsonl":
-        raise ParameterError(f"names is for JSONL topics, but {fspath(path)} is read as {format}")
     if format in ("tsv", "smart", "cacm") and wanted != ["title"]:
         message = f"{format} topics have one text, but field {field!r} of {fspath(path)} was asked for"
         raise ParameterError(message, remedy="Pass field 'title', which is that text.")
@@ -88,7 +81,7 @@ def read_topics(
     if not topics:
         raise InputError(f"no topics in this file, read as {format}", file=path, remedy=FORMAT_REMEDY)
     if times is not None:
-        for qid, (line, time) in _read_times(times).items():
+        for qid, (line, time) in TrecFile(times).times("topic id").items():
             name = qid if qid in topics or not plain else _plain(qid)
             if name not in topics:
                 TrecFile(times).fail(line, f"topic {shown(qid)} is not in {fspath(path)}", "Remove the line.")
@@ -98,7 +91,7 @@ def read_topics(
 
 def read_times(path: Path) -> dict[str, int]:
     """Read query times, ``qid TAB time`` a line: ms since 1970 by topic."""
-    return {qid: time for qid, (_, time) in _read_times(path).items()}
+    return {qid: time for qid, (_, time) in TrecFile(path).times("topic id").items()}
 
 
 def write_topics(path: Path, topics: Iterable[Topic], format: str | None = None) -> None:
@@ -153,24 +146,3 @@ def _checked_text(topic: Topic) -> str:
 def _plain(qid: str) -> str:
     number = re.fullmatch(r"(?:MB)?0*([0-9]+)", qid, re.IGNORECASE)
     return number[1] if number else qid
-
-
-def _read_times(path: Path) -> dict[str, tuple[int, int]]:
-    """Line and time by topic."""
-    file = TrecFile(path)
-    form = "Each line is: qid, tab, time."
-    times: dict[str, tuple[int, int]] = {}
-    for line, text in file.lines():
-        if not text.strip():
-            continue
-        columns = [column.strip() for column in text.split("\t")]
-        if len(columns) != 2:
-            file.fail(line, f"expected 2 columns at tabs, found {len(columns)}: {shown(text)}", form)
-        qid, time = columns
-        file.check_token(line, "topic id", qid)
-        if qid in times:
-            file.fail(line, f"topic {shown(qid)} again: first on line {times[qid][0]}", "Remove one line.")
-        times[qid] = line, file.time(line, time)
-    if not times:
-        raise InputError("the file is empty", file=path, remedy=form)
-    return times

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator, Sized
 from os import PathLike
 from typing import NoReturn
 
-from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.errors import InputError, ParameterError, shown
 from sdretrieval.core.files import numbered_lines
 from sdretrieval.core.times import parse_time
 
@@ -37,11 +37,33 @@ class TrecFile:
         if problem := token_problem(text):
             self.fail(line, f"{what} {shown(text)} {problem}", f"A {what} is one word of printable text.")
 
+    def check_filled(self, found: Sized, form: str) -> None:
+        if not found:
+            raise InputError("the file is empty", file=self.path, remedy=form)
+
     def time(self, line: int, value: object) -> int:
         try:
             return parse_time(value)  # type: ignore[arg-type]  # it says itself what it cannot take
         except ValueError as error:
-            self.fail(line, str(error), "Write query times as 2011-02-08T12:30:27Z.")
+            self.fail(line, str(error), "Write times as 2011-02-08T12:30:27Z.")
+
+    def times(self, what: str) -> dict[str, tuple[int, int]]:
+        """The line and the time of each topic or document of a table, ``id TAB time`` a line."""
+        form = f"Each line is: {what}, tab, time."
+        times: dict[str, tuple[int, int]] = {}
+        for line, text in self.lines():
+            if not text.strip():
+                continue
+            columns = [column.strip() for column in text.split("\t")]
+            if len(columns) != 2:
+                self.fail(line, f"expected 2 columns at tabs, found {len(columns)}: {shown(text)}", form)
+            name, time = columns
+            self.check_token(line, what, name)
+            if name in times:
+                self.fail(line, f"{what} {shown(name)} again: first on line {times[name][0]}", "Remove one line.")
+            times[name] = line, self.time(line, time)
+        self.check_filled(times, form)
+        return times
 
     def fail_again(self, line: int, qid: str, docid: str, first: int) -> NoReturn:
         message = f"docid {shown(docid)} again for topic {shown(qid)}: first on line {first}"
@@ -81,21 +103,6 @@ def squeeze(text: str) -> str:
     return " ".join(text.split())
 
 
-def size_of(known: Container[str], unit: str) -> str:
-    return f" ({len(known)}{unit})" if isinstance(known, Sized) else ""
-
-
 def listed(names: Iterable[str]) -> str:
     listed = [shown(name) for name in names]
     return ", ".join(listed[:8]) + (", …" if len(listed) > 8 else "") if listed else "nothing"
-
-
-def shown(value: object) -> str:
-    """A value for a message: quoted, with control characters escaped, never a page long."""
-    if isinstance(value, str):
-        return repr(value if len(value) <= 80 else value[:60] + "…")
-    try:
-        text = repr(value)
-    except ValueError:  # Python refuses to print integers of more than 4300 digits
-        return "a number of thousands of digits"
-    return text if len(text) <= 80 else text[:60] + "…"

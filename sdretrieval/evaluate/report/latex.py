@@ -1,14 +1,14 @@
 """A LaTeX table in the manner of the thesis's Table 5.3: models across, collections and measures down.
 
-Values are percentages; bold marks a run that differs from the baseline by every test named (t and Wilcoxon by
-default) at the 5 % level. Needs no LaTeX package.
+Values are percentages; bold marks a run that differs from the baseline by the t-test and Wilcoxon's (by all tests that
+were made, where neither was) at the 5 % level. Needs no LaTeX package.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sdretrieval.core.errors import ParameterError
@@ -51,35 +51,8 @@ def measure_name(measure: str) -> str:
     return f"Pr({precision[1]})" if precision else measure
 
 
-def latex_table(
-    blocks: Sequence[Block],
-    *,
-    parameters: Mapping[str, str] | None = None,
-    bold_tests: Sequence[str] = BOLD_TESTS,
-    percent: bool = True,
-    places: int = 2,
-    label: str = "tab:results",
-) -> str:
-    """One table over any number of collections that have the same runs.
-
-    Parameters
-    ----------
-    blocks
-        The rows of each collection.
-    parameters
-        Adds a row saying how each run was set, by run name.
-    bold_tests
-        A value is bold where all of these tests that were made are significant.
-    percent, places
-        How values are written.
-    label
-        LaTeX's.
-
-    Returns
-    -------
-    str
-        A ``table`` environment.
-    """
+def latex_table(blocks: Sequence[Block]) -> str:
+    """A ``table`` environment over any number of collections that have the same runs."""
     if not blocks:
         raise ParameterError("a table needs at least one collection")
     names = [evaluation.name for evaluation in blocks[0].evaluations]
@@ -92,19 +65,16 @@ def latex_table(
             )
     lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{ll{'r' * len(names)}}}", r"\hline"]
     lines += [_row(["", "", *map(escape, names)]), r"\hline"]
-    if parameters:
-        lines += [_row(["Parameters", "", *(escape(parameters.get(name, "")) for name in names)]), r"\hline"]
     for block in blocks:
         by = {(c.run, c.measure): c for c in block.comparisons}
         for i, measure in enumerate(block.evaluations[0].measures):
             cells = []
             for evaluation in block.evaluations:
-                text = _value(evaluation.mean[measure], measure, percent, places)
-                bold = _is_bold(by.get((evaluation.name, measure)), bold_tests)
-                cells.append(rf"\textbf{{{text}}}" if bold else text)
+                text = _value(evaluation.mean[measure], measure)
+                cells.append(rf"\textbf{{{text}}}" if _is_bold(by.get((evaluation.name, measure))) else text)
             lines.append(_row([escape(block.collection) if i == 0 else "", escape(measure_name(measure)), *cells]))
         lines.append(r"\hline")
-    lines += [r"\end{tabular}", rf"\caption{{{_caption(blocks, bold_tests, percent)}}}", rf"\label{{{label}}}"]
+    lines += [r"\end{tabular}", rf"\caption{{{_caption(blocks)}}}", r"\label{tab:results}"]
     return "\n".join([*lines, r"\end{table}", ""])
 
 
@@ -112,28 +82,26 @@ def _row(cells: Sequence[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
-def _value(value: float, measure: str, percent: bool, places: int) -> str:
+def _value(value: float, measure: str) -> str:
     if math.isnan(value):
         return "--"
-    if measure.startswith("Num"):  # counts are counts
-        return f"{value:.0f}"
-    return f"{100 * value if percent else value:.{places}f}"
+    return f"{value:.0f}" if measure.startswith("Num") else f"{100 * value:.2f}"  # counts are counts
 
 
-def _asked(comparison: Comparison, tests: Sequence[str]) -> list[str]:
-    return [test for test in tests if test in comparison.tests] or list(comparison.tests)
+def _asked(comparison: Comparison) -> list[str]:
+    return [test for test in BOLD_TESTS if test in comparison.tests] or list(comparison.tests)
 
 
-def _is_bold(comparison: Comparison | None, tests: Sequence[str]) -> bool:
-    asked = [] if comparison is None else _asked(comparison, tests)
+def _is_bold(comparison: Comparison | None) -> bool:
+    asked = [] if comparison is None else _asked(comparison)
     return comparison is not None and bool(asked) and all(map(comparison.significant, asked))
 
 
-def _caption(blocks: Sequence[Block], tests: Sequence[str], percent: bool) -> str:
-    caption = "Means over topics" + (r", in percent." if percent else ".")
+def _caption(blocks: Sequence[Block]) -> str:
+    caption = "Means over topics, in percent."
     compared = [c for block in blocks for c in block.comparisons]
     if compared:
-        asked = _asked(compared[0], tests)
+        asked = _asked(compared[0])
         caption += (
             f" Bold: different from {escape(compared[0].baseline)} by the paired two-sided {' and '.join(asked)} "
             rf"test{'s' if len(asked) > 1 else ''} at the 5\% level, corrected over the runs compared."
