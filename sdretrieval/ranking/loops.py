@@ -474,3 +474,48 @@ def largest(values, kept):
                 tied -= 1
             kept[filled] = k
             filled += 1
+
+
+@njit(inline="always")
+def _case(n_xy, n_x, n_y, n):
+    """P(x, y) log P(x, y) / (P(x) P(y)); what rounding leaves of a case that does not occur is no case."""
+    return n_xy / n * log(n_xy * n / (n_x * n_y)) if n_xy > 1e-12 * n else 0.0
+
+
+@njit(inline="always")
+def _information(n_q, n_t, n_qt, n):
+    """The mutual information of two words that n_q, n_t and (both) n_qt of n documents have."""
+    with_q = _case(n_qt, n_q, n_t, n) + _case(n_q - n_qt, n_q, n - n_t, n)
+    return with_q + _case(n_t - n_qt, n - n_q, n_t, n) + _case(n - n_q - n_t + n_qt, n - n_q, n - n_t, n)
+
+
+@njit(cache=True, nogil=True)
+def associations(ptr, place, row_weights, u, others, wanted, values, total):
+    """Add Σ_q v_q I(q, t) / I(q, q) to the ``total`` of each word t, for the words q at the places ``wanted``.
+
+    The rows have words by ``place``; a share u of ``others`` more documents has each word, independently. Nothing is
+    added to q itself, nor to words that come with q less often than by chance.
+    """
+    n = others
+    n_t, n_qt, has = others * u, np.empty(len(u)), np.empty(len(ptr) - 1, np.bool_)
+    for i in range(len(ptr) - 1):
+        n += row_weights[i]
+        for k in range(ptr[i], ptr[i + 1]):
+            n_t[place[k]] += row_weights[i]
+    for j in range(len(wanted)):
+        q = wanted[j]
+        itself = _information(n_t[q], n_t[q], n_t[q], n)
+        if itself <= 1e-12:  # every document has it: it goes with nothing in particular
+            continue
+        n_qt[:] = 0.0
+        for i in range(len(ptr) - 1):
+            has[i] = False
+            for k in range(ptr[i], ptr[i + 1]):
+                has[i] |= place[k] == q
+            if has[i]:
+                for k in range(ptr[i], ptr[i + 1]):
+                    n_qt[place[k]] += row_weights[i]
+        for t in range(len(u)):
+            both = n_qt[t] + others * u[q] * u[t]
+            if t != q and both * n > n_t[q] * n_t[t]:
+                total[t] += values[j] * _information(n_t[q], n_t[t], both, n) / itself

@@ -375,3 +375,34 @@ def test_every_compiled_loop_is_compared_here():
     compiled = {name for name, value in vars(loops).items() if isinstance(value, Dispatcher) and name[0] != "_"}
     tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
     assert compiled <= tested | {"first_postings", "score_narrow", "score_wide", "touched"}, compiled - tested
+
+
+@pytest.mark.parametrize("others", [0.0, 12.5])
+def test_associations(matrix: csr_matrix, others: float):
+    """Against mutual information from the four cases as probabilities."""
+    random = np.random.default_rng(9)
+    rows = csr_matrix(matrix.toarray()[:8])
+    weights, u = random.uniform(0.5, 1.5, 8), random.uniform(0.0, 0.6, N_TERMS)
+    wanted, values, total = np.array([3, 17, 40]), np.array([1.0, 0.5, 2.0]), np.zeros(N_TERMS)
+    ptr, place, _ = parts(rows)
+    loops.associations(ptr, place.astype(np.int64), weights, u, others, wanted, values, total)
+
+    has, n = rows.toarray() > 0, weights.sum() + others
+
+    def information(q: int, t: int, share: float) -> tuple[float, float]:
+        value, both = 0.0, (weights[has[:, q] & has[:, t]].sum() + others * share) / n
+        p_q, p_t = ((weights[has[:, w]].sum() + others * u[w]) / n for w in (q, t))
+        cases = ((both, p_q, p_t), (p_q - both, p_q, 1 - p_t), (p_t - both, 1 - p_q, p_t))
+        for p, x, y in (*cases, (1 - p_q - p_t + both, 1 - p_q, 1 - p_t)):
+            value += p * np.log(p / (x * y)) if p > 1e-12 else 0.0
+        return value, both - p_q * p_t
+
+    expected = np.zeros(N_TERMS)
+    for q, v in zip(wanted, values, strict=True):
+        for t in range(N_TERMS):
+            found, together = information(q, t, u[q] * u[t])
+            itself, _ = information(q, q, u[q])
+            if t != q and together > 0 and itself > 1e-12:
+                expected[t] += v * found / itself
+    assert expected.any()
+    np.testing.assert_allclose(total, expected, rtol=1e-10, atol=1e-14)

@@ -24,92 +24,24 @@ query word (n_qt n < n_q n_t) tells of its absence: s = 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import rel_entr
 
 from sdretrieval.core.parameters import choice, count, parameter, share
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.index.statistics import Statistics
+from sdretrieval.ranking import loops
 from sdretrieval.ranking.base import Expansion, Plan, Ranker, register
 from sdretrieval.ranking.feedback import Feedback, uniform
 from sdretrieval.ranking.models import anserini_axiomatic
 from sdretrieval.ranking.models.bm25 import b_parameter, k1_parameter
 from sdretrieval.ranking.models.query_likelihood import mu_parameter
 from sdretrieval.ranking.query import Query
-from sdretrieval.ranking.term_model import TermModel
+from sdretrieval.ranking.term_model import TermModel, strongest
 from sdretrieval.ranking.weighting import BM25, Dirichlet, Weighting
 
 NEGLIGIBLE = 1e-8  # weights not above it are no weights, as in Anserini
-ROUNDING = 1e-12
-
-
-def mutual_information(n_q: float, n_t: np.ndarray, n_qt: np.ndarray, n: float) -> np.ndarray:
-    """I(q, t) where n_q, n_t and n_qt of ``n`` documents have the one word, the other, and both."""
-    total = np.zeros(len(n_t))
-    for n_x, with_t in ((n_q, n_qt), (n - n_q, n_t - n_qt)):
-        for n_xy, n_y in ((with_t, n_t), (n_x - with_t, n - n_t)):
-            # What rounding leaves of a case that does not occur is no case.
-            total += rel_entr(np.where(n_xy > ROUNDING * n, n_xy, 0.0) / n, n_x * n_y / n**2)
-    return total
-
-
-@dataclass(frozen=True, eq=False)
-class Pool:
-    """The feedback documents and the others: how many of ``n`` have each of the feedback documents' words."""
-
-    feedback: Feedback
-    weights: np.ndarray  # of the feedback documents, summing to one
-    terms: np.ndarray
-    place: np.ndarray  # of each entry of the rows among the terms
-    u: np.ndarray
-    others: float  # (N-1) R
-
-    @classmethod
-    def around(cls, feedback: Feedback, weights: np.ndarray, size: float, statistics: Statistics) -> Pool:
-        terms, place = np.unique(feedback.rows.terms, return_inverse=True)
-        outside = statistics.n_docs - len(feedback)
-        # Documents judged relevant may be from after an as-of view: then the view's df does not count them.
-        df_outside = np.maximum(statistics.df[terms] - np.bincount(place, minlength=len(terms)), 0)
-        u = np.minimum(df_outside / outside, 1.0) if outside > 0 else np.zeros(len(terms))
-        others = (size - 1.0) * len(feedback) if outside > 0 else 0.0
-        return cls(feedback, weights, terms, place, u, others)
-
-    @property
-    def n(self) -> float:
-        return len(self.feedback) + self.others
-
-    @cached_property
-    def row(self) -> np.ndarray:
-        """The feedback document of each entry of the rows."""
-        return np.repeat(np.arange(len(self.feedback)), np.diff(self.feedback.rows.ptr))
-
-    @cached_property
-    def n_t(self) -> np.ndarray:
-        return self._having(np.ones(len(self.feedback)), 1.0)
-
-    def n_qt(self, place: int) -> np.ndarray:
-        """For the word q at a place."""
-        has = np.zeros(len(self.feedback))
-        has[self.row[self.place == place]] = 1.0
-        return self._having(has, float(self.u[place]))
-
-    def _having(self, chosen: np.ndarray, share: float) -> np.ndarray:
-        """How many of the chosen feedback documents, and of a share of the others, have each word."""
-        weights = len(self.feedback) * self.weights * chosen
-        return np.bincount(self.place, weights[self.row], len(self.terms)) + self.others * share * self.u
-
-    def association(self, place: int) -> np.ndarray:
-        """I(q, t) / I(q, q) for the word q at a place; 0 for words that stand apart from it, and for q itself."""
-        n, n_t, n_q, n_qt = self.n, self.n_t, self.n_t[place], self.n_qt(place)
-        itself = float(mutual_information(n_q, n_t[[place]], n_t[[place]], n)[0])
-        if itself <= ROUNDING:  # every document of the pool has it: it goes with nothing in particular
-            return np.zeros(len(n_t))
-        found = np.where(n_qt * n > n_q * n_t, mutual_information(n_q, n_t, n_qt, n) / itself, 0.0)
-        found[place] = 0.0
-        return found
 
 
 @register
@@ -155,21 +87,31 @@ class Axiomatic(Ranker):
         if self.mode == "anserini":
             return anserini_axiomatic.expand(self, query, feedback, statistics)
         weights = feedback.emphasised(uniform(len(feedback)))
-        pool = Pool.around(feedback, weights, self.pool, statistics)
         typed = self.query_vector(query, statistics)
-        total = np.zeros(len(pool.terms))
-        for term, value in zip(typed.terms, typed.weights, strict=True):
-            at = int(np.searchsorted(pool.terms, term))
-            if at < len(pool.terms) and pool.terms[at] == term:
-                total += value * self.beta * pool.association(at)
-        found = TermModel(pool.terms, np.where(total > NEGLIGIBLE, total, 0.0)).positive()
-        return Expansion(Plan(self._cut(typed, found), self.weighting, with_constant=True), weights)
+        terms, total, places = self._associated(typed, feedback, weights, statistics)
+        own = TermModel(terms[places], total[places])
+        total[places] = 0.0
+        kept = strongest(terms, total, self.fb_terms)
+        found = typed.plus(own).plus(TermModel(terms[kept], total[kept]))
+        return Expansion(Plan(found, self.weighting, with_constant=True), weights)
 
-    def _cut(self, typed: TermModel, found: TermModel) -> TermModel:
-        """The query's words, and the strongest of the others."""
-        own = np.isin(found.terms, typed.terms)
-        others = TermModel(found.terms[~own], found.weights[~own]).strongest(self.fb_terms)
-        return typed.plus(TermModel(found.terms[own], found.weights[own])).plus(others)
+    def _associated(
+        self, typed: TermModel, feedback: Feedback, weights: np.ndarray, statistics: Statistics
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Words of the feedback documents; Σ_q f^Q_q idf_q^γ s(q, t) of each, without s(q, q); the query's places."""
+        rows, R = feedback.rows, len(feedback)
+        terms, place = np.unique(rows.terms, return_inverse=True)
+        outside = statistics.n_docs - R
+        # Documents judged relevant may be from after an as-of view, whose df does not count them.
+        df = np.maximum(statistics.df[terms] - np.bincount(place, minlength=len(terms)), 0)
+        u = np.minimum(df / outside, 1.0) if outside > 0 else np.zeros(len(terms))
+        others = (self.pool - 1.0) * R if outside > 0 else 0.0
+        places = np.searchsorted(terms, typed.terms)
+        known = np.append(terms, -1)[places] == typed.terms
+        values, total = self.beta * typed.weights[known], np.zeros(len(terms))
+        loops.associations(rows.ptr, place, R * weights, u, others, places[known], values, total)
+        total[total <= NEGLIGIBLE] = 0.0
+        return terms, total, places[known]
 
     def query_vector(self, query: Query, statistics: Statistics) -> TermModel:
         """f^Q_q idf_q^γ"""
