@@ -11,6 +11,7 @@
 :mod:`curves`         recall-precision points: ``recall_precision``
 :mod:`time_slices`    a measure by period of the query or of the relevant documents
 :mod:`inputs`         runs as a command line names them, and what lies beside them
+:mod:`fuse`           several runs made one
 :mod:`tune`           parameters chosen on some topics, scored on others
 :mod:`report`         the page, figures and LaTeX tables
 ====================  ========================================================================================
