@@ -123,7 +123,7 @@ def model_problem(args: argparse.Namespace) -> tuple[Problem, Ranker, dict[str, 
 def fusion_problem(args: argparse.Namespace) -> tuple[FusionProblem, Fusion, dict[str, tuple]]:
     """Runs to be fused: what is tuned, and the values to try."""
     from sdretrieval.collection.trec import read_qrels
-    from sdretrieval.core.parameters import parse_settings
+    from sdretrieval.core.parameters import read_settings
     from sdretrieval.evaluate.fuse import Fusion
     from sdretrieval.evaluate.inputs import read_runs
     from sdretrieval.evaluate.tune import FusionProblem, fusion_space
@@ -134,6 +134,7 @@ def fusion_problem(args: argparse.Namespace) -> tuple[FusionProblem, Fusion, dic
     runs = {named.name: named.run for named in read_runs(args.fuse)}
     if len(runs) < 2:
         raise ParameterError("fusing takes two runs", remedy="Name another run after --fuse.")
-    fusion = Fusion(weights=dict.fromkeys(runs, 1.0)).with_(**parse_settings(Fusion, args.settings))
+    fusion = Fusion(weights=dict.fromkeys(runs, 1.0))
+    fusion = fusion.with_(**read_settings(fusion.name, fusion.domains(), args.settings, see="sdretrieval fuse -h"))
     problem = FusionProblem(runs, read_qrels(args.qrels), measure=args.measure, hits=args.hits)
     return problem, fusion, fusion_space(fusion, args.params)
