@@ -53,7 +53,7 @@ class Expansion:
     """The second pass of a feedback model, with what is worth knowing about how it came about."""
 
     plan: Plan
-    weights: np.ndarray  # of the feedback documents, summing to one
+    weights: np.ndarray  # of the feedback documents, summing to one less what the query has as one of them
     notes: dict[str, Any] = field(default_factory=dict)
 
 
@@ -76,6 +76,11 @@ class Ranker:
     def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
         """The second pass, learnt from feedback documents."""
         raise NotImplementedError
+
+    @property
+    def learns_beside_judged(self) -> bool:
+        """Whether documents of the first pass are wanted as feedback even where some are judged relevant."""
+        return False
 
     @property
     def feedback_depth(self) -> int:

@@ -234,27 +234,35 @@ class Engine:
         return results
 
     def _feedback(self, model: Ranker, results: Sequence[Result], options: RankOptions) -> Iterator[Feedback]:
-        """Judged relevant documents where there are any; else the first of the candidates or of the first pass."""
+        """Judged relevant documents where there are any; else the first of the candidates or of the first pass.
+
+        A model that learns beside judged documents gets both, the judged ones first.
+        """
         candidates, depth = options.candidates, model.feedback_depth
         known = [(options.judged or {}).get(result.query.qid, NOT_JUDGED) for result in results]
-        searching = [r for r, j in zip(results, known, strict=True) if candidates is None and len(j.relevant) == 0]
-        refused = max((len(j.nonrelevant) for j in known), default=0)
-        found = iter(self.first_documents(searching, depth + refused))
-        for result, j in zip(results, known, strict=True):
+        guessing = [model.learns_beside_judged or len(j.relevant) == 0 for j in known]
+        searching = [r for r, guess in zip(results, guessing, strict=True) if candidates is None and guess]
+        seen = max((len(j.nonrelevant) + len(j.relevant) for j, g in zip(known, guessing, strict=True) if g), default=0)
+        found = iter(self.first_documents(searching, depth + seen))
+        for result, j, guess in zip(results, known, guessing, strict=True):
             nonrelevant = Rows.of(self.snapshot, j.nonrelevant) if len(j.nonrelevant) else None
-            if len(j.relevant):
-                docs, scores = j.relevant, self.score_docs(result.plan, j.relevant)
-            else:
+            docs, scores = NOTHING
+            if guess:
                 if candidates is None:
                     docs, scores = next(found)
                 else:
-                    docs = candidates[result.query.qid][: depth + len(j.nonrelevant)]
+                    docs = candidates[result.query.qid][: depth + len(j.nonrelevant) + len(j.relevant)]
                     scores = self.score_docs(result.plan, docs)
-                if nonrelevant is not None:
-                    keep = ~np.isin(docs, j.nonrelevant)
+                if len(j.nonrelevant) or len(j.relevant):
+                    keep = ~np.isin(docs, np.concatenate([j.nonrelevant, j.relevant]))
                     docs, scores = docs[keep], scores[keep]
                 docs, scores = docs[:depth], scores[:depth]
-            yield Feedback(docs, scores, Rows.of(self.snapshot, docs), len(j.relevant) > 0, nonrelevant)
+            unjudged = len(docs)
+            if len(j.relevant):
+                docs = np.concatenate([j.relevant, docs])
+                scores = np.concatenate([self.score_docs(result.plan, j.relevant), scores])
+            rows = Rows.of(self.snapshot, docs)
+            yield Feedback(docs, scores, rows, len(j.relevant) > 0, nonrelevant, unjudged=unjudged)
 
     def first_documents(self, results: Sequence[Result], depth: int) -> list[Ranked]:
         """The best documents of the first pass, and their scores."""

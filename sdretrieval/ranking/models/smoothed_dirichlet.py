@@ -7,6 +7,13 @@
     score(D) = Σ_{w in D} (α^R_w - α^N_w) φ_w           (4.31)  documents smoothed with λ_E2
     S = K |Q|                                           (5.28), section 5.3.4
 
+Documents judged relevant weigh alike; beside them, the query and unjudged documents may weigh too (below (5.14), and
+(6.19): see Feedback.labelled). α^N may be learnt from documents judged not relevant.
+
+**Later E-steps.** The exponent of (5.26) has S λ (θ̂ - θ^GE), where λ = λ_M1 as long as α^R is the query's. After an
+M-step it has about S λ_M2 (Σ_i W_i θ̂^i - θ^GE): with λ_M2 = 1e-4 and the same S, all weights would be alike. Condition
+(5.28), S λ = |Q|, therefore asks for another S from then on: S = K |Q| / λ_M2.
+
     φ_w = log(1 + λ θ̂^D_w / ((1-λ) θ^GE_w))
 
 Inside, classes are kept as a = α/S, which sums to one: the geometric mean (5.13) is, by (3.33),
@@ -31,6 +38,7 @@ from sdretrieval.ranking.base import Expansion, Plan, Ranker, register
 from sdretrieval.ranking.feedback import Feedback, Rows, softmax, uniform
 from sdretrieval.ranking.models.bm25 import b_parameter, k1_parameter
 from sdretrieval.ranking.models.query_likelihood import mu_parameter, smoother
+from sdretrieval.ranking.models.relevance_model import query_weight_parameter, unjudged_weight_parameter
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.weighting import BM25, Weighting
@@ -95,6 +103,11 @@ class SmoothedDirichlet(Ranker):
     iterations: int = parameter(1, "EM iterations; 0 runs to convergence (at most 100)", low=0, high=1000)
     posterior: str = choice("approximate", "document weights: (5.26), or the exact (5.16)", ("approximate", "exact"))
     prior: float = weight(0.01, "prior probability of relevance, for the exact posterior", symbol="π_R")
+    query_weight: float = query_weight_parameter()
+    unjudged_weight: float = unjudged_weight_parameter()
+    nonrelevant_weight: float = share(
+        1.0, "share of documents judged not relevant in α^N; the rest is general English", symbol="ν"
+    )
     mu: float = mu_parameter("Dirichlet prior in rankings")
     mu_feedback: float = parameter(1e5, "Dirichlet prior in the M-step", low=0.0, high=1e12, open=True)
     k1: float = k1_parameter()
@@ -113,21 +126,26 @@ class SmoothedDirichlet(Ranker):
         return TermModel(query.terms, lam * query.as_distribution().weights, -lam)
 
     # -- EM ------------------------------------------------------------------------------------------------------
+    @property
+    def learns_beside_judged(self) -> bool:
+        return self.unjudged_weight > 0
+
     def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
         S = self.precision * query.length
         nonrelevant = self._nonrelevant(feedback, statistics)
-        weights = feedback.emphasised(self._first_e_step(query, feedback, nonrelevant, statistics, S))
-        relevant = SDClass.fit(feedback.rows, weights, self._smoothing_feedback, statistics)  # (5.13)
+        chances = self._first_e_step(query, feedback, nonrelevant, statistics, S)
+        weights, relevant = self._m_step(query, feedback, chances, statistics)
         bounds: list[float] = []
-        converged = feedback.judged or self.iterations == 1
-        if not feedback.judged and self.iterations != 1:
+        given = feedback.judged and not feedback.unjudged  # nothing is left to be found out
+        converged = given or self.iterations == 1
+        if not converged:
             limit = self.iterations or 100
-            ratios = self._log_ratios(feedback, relevant, nonrelevant, statistics, S)
+            later = S / self._later_share(feedback)  # (5.28)
+            ratios = self._log_ratios(feedback, relevant, nonrelevant, statistics, later)
             bounds.append(self._bound(ratios))
             for _ in range(limit - 1):
-                weights = feedback.emphasised(self._posterior(ratios))
-                relevant = SDClass.fit(feedback.rows, weights, self._smoothing_feedback, statistics)
-                ratios = self._log_ratios(feedback, relevant, nonrelevant, statistics, S)
+                weights, relevant = self._m_step(query, feedback, self._posterior(ratios), statistics)
+                ratios = self._log_ratios(feedback, relevant, nonrelevant, statistics, later)
                 bounds.append(self._bound(ratios))
                 converged = bounds[-1] - bounds[-2] <= 1e-10 * max(1.0, abs(bounds[-1]))
                 if converged and not self.iterations:
@@ -135,6 +153,23 @@ class SmoothedDirichlet(Ranker):
         excess = relevant.excess(statistics).plus(nonrelevant.excess(statistics).scaled(-1.0))
         notes = {"S": S, "bounds": bounds, "converged": converged, "c": relevant.c}
         return Expansion(self._final_plan(query, excess, S, statistics), weights, notes)
+
+    def _m_step(
+        self, query: Query, feedback: Feedback, chances: np.ndarray, statistics: Statistics
+    ) -> tuple[np.ndarray, SDClass]:
+        """The documents' weights, and a^R = 1/Z Π_i (θ^i)^{W_i}, (5.13), with the query among the θ's if it weighs."""
+        if not (self.query_weight or (feedback.judged and feedback.unjudged)):
+            weights = feedback.emphasised(chances)
+            return weights, SDClass.fit(feedback.rows, weights, self._smoothing_feedback, statistics)
+        weights, query_share = feedback.labelled(chances, self.unjudged_weight, self.query_weight)
+        rows, weighed = feedback.rows, weights
+        if query_share:
+            rows, weighed = rows.with_query(query), np.append(weights, query_share)
+        return weights, SDClass.fit(rows, weighed, self._smoothing_feedback, statistics)
+
+    def _later_share(self, feedback: Feedback) -> float:
+        """λ_M2, or the feedback documents' mean share of their own words where that depends on their lengths."""
+        return max(float(self._smoothing_feedback.document_shares(feedback.rows.lengths).mean()), 1e-12)
 
     def _final_plan(self, query: Query, excess: TermModel, S: float, statistics: Statistics) -> Plan:
         return Plan(excess.scaled(S), self._smoothing_ranking)  # (4.31)
@@ -144,7 +179,8 @@ class SmoothedDirichlet(Ranker):
         if feedback.nonrelevant is None or len(feedback.nonrelevant) == 0:
             return SDClass.general_english()
         rows = feedback.nonrelevant
-        return SDClass.fit(rows, uniform(len(rows)), self._smoothing_feedback, statistics)
+        # What a weight lacks of one is general English's: a ∝ p exp(Σ_i W_i φ_i).
+        return SDClass.fit(rows, self.nonrelevant_weight * uniform(len(rows)), self._smoothing_feedback, statistics)
 
     def _first_e_step(
         self, query: Query, feedback: Feedback, nonrelevant: SDClass, statistics: Statistics, S: float
@@ -153,7 +189,7 @@ class SmoothedDirichlet(Ranker):
 
         After a BM25 first pass its score stands for the log ratio |Q| Σ_w (θ̂^Q_w - θ^GE_w) φ_w: K sharpens either.
         """
-        if feedback.judged:
+        if feedback.judged and not feedback.unjudged:
             return uniform(len(feedback))
         if self.first_stage == "bm25" and self.posterior == "approximate":
             return softmax(self.precision * feedback.scores)
