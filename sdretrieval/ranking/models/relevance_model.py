@@ -128,6 +128,10 @@ class RM3(RelevanceModel):
     k1: float = k1_parameter()
     b: float = b_parameter()
 
+    @property
+    def learns_beside_judged(self) -> bool:
+        return self.mode != "anserini" and super().learns_beside_judged
+
     def first(self, query: Query, statistics: Statistics) -> Plan:
         if self.mode == "anserini":
             return anserini.first_plan(self, query)

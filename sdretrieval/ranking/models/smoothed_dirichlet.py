@@ -12,7 +12,10 @@ Documents judged relevant weigh alike; beside them, the query and unjudged docum
 
 **Later E-steps.** The exponent of (5.26) has S λ (θ̂ - θ^GE), where λ = λ_M1 as long as α^R is the query's. After an
 M-step it has about S λ_M2 (Σ_i W_i θ̂^i - θ^GE): with λ_M2 = 1e-4 and the same S, all weights would be alike. Condition
-(5.28), S λ = |Q|, therefore asks for another S from then on: S = K |Q| / λ_M2.
+(5.28), S λ = |Q|, asks for another S from then on, S = K |Q| / λ_M2, the documents smoothed with λ_E1 as before
+(``later_e_steps=rescaled``). That is Table 5.1 gone through again, with a smoothing of its own for every step, and
+nothing says that it climbs. EM proper (``likelihood``) has the same S and one smoothing, λ_M2, in both of its steps:
+the likelihood of the mixture never falls, and the weights become alike.
 
     φ_w = log(1 + λ θ̂^D_w / ((1-λ) θ^GE_w))
 
@@ -27,7 +30,7 @@ English.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, logsumexp
@@ -41,7 +44,9 @@ from sdretrieval.ranking.models.query_likelihood import mu_parameter, smoother
 from sdretrieval.ranking.models.relevance_model import query_weight_parameter, unjudged_weight_parameter
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel
-from sdretrieval.ranking.weighting import BM25, Weighting
+from sdretrieval.ranking.weighting import BM25, Dirichlet, JelinekMercer, Weighting
+
+MOST_ITERATIONS = 100  # of EM, where it is to run until nothing changes
 
 
 def precision_parameter(default: float, grid: tuple[float, ...]):
@@ -101,6 +106,11 @@ class SmoothedDirichlet(Ranker):
     lambda_ranking: float = weight(0.5, "smoothing of documents in the final ranking", symbol="λ_E2")
     precision: float = precision_parameter(0.3, (0.1, 0.2, 0.3, 0.5, 0.8))
     iterations: int = parameter(1, "EM iterations; 0 runs to convergence (at most 100)", low=0, high=1000)
+    later_e_steps: str = choice(
+        "rescaled",
+        "from the second iteration on: S λ = |Q| kept up, or EM on one likelihood",
+        ("rescaled", "likelihood"),
+    )
     posterior: str = choice("approximate", "document weights: (5.26), or the exact (5.16)", ("approximate", "exact"))
     prior: float = weight(0.01, "prior probability of relevance, for the exact posterior", symbol="π_R")
     query_weight: float = query_weight_parameter()
@@ -135,24 +145,45 @@ class SmoothedDirichlet(Ranker):
         nonrelevant = self._nonrelevant(feedback, statistics)
         chances = self._first_e_step(query, feedback, nonrelevant, statistics, S)
         weights, relevant = self._m_step(query, feedback, chances, statistics)
-        bounds: list[float] = []
+        em: dict[str, Any] = {"iterations": 1, "bounds": [], "converged": True}
         given = feedback.judged and not feedback.unjudged  # nothing is left to be found out
-        converged = given or self.iterations == 1
-        if not converged:
-            limit = self.iterations or 100
-            later = S / self._later_share(feedback)  # (5.28)
-            ratios = self._log_ratios(feedback, relevant, nonrelevant, statistics, later)
-            bounds.append(self._bound(ratios))
-            for _ in range(limit - 1):
-                weights, relevant = self._m_step(query, feedback, self._posterior(ratios), statistics)
-                ratios = self._log_ratios(feedback, relevant, nonrelevant, statistics, later)
-                bounds.append(self._bound(ratios))
-                converged = bounds[-1] - bounds[-2] <= 1e-10 * max(1.0, abs(bounds[-1]))
-                if converged and not self.iterations:
-                    break
+        if self.iterations != 1 and not given:
+            weights, relevant, em = self._later_iterations(query, feedback, weights, relevant, nonrelevant, statistics)
         excess = relevant.excess(statistics).plus(nonrelevant.excess(statistics).scaled(-1.0))
-        notes = {"S": S, "bounds": bounds, "converged": converged, "c": relevant.c}
+        notes = {"S": S, **em, "c": relevant.c}
         return Expansion(self._final_plan(query, excess, S, statistics), weights, notes)
+
+    def _later_iterations(
+        self,
+        query: Query,
+        feedback: Feedback,
+        weights: np.ndarray,
+        relevant: SDClass,
+        nonrelevant: SDClass,
+        statistics: Statistics,
+    ) -> tuple[np.ndarray, SDClass, dict[str, Any]]:
+        """From the first M-step on: until nothing changes, or as often as asked for."""
+        S, climbing = self.precision * query.length, self.later_e_steps == "likelihood"
+        smoothing = self._smoothing_feedback if climbing else self._smoothing_first
+        if not climbing:
+            S /= self._later_share(feedback)  # (5.28)
+        bounds: list[float] = []
+        done, converged = 1, False
+        ratios = self._log_ratios(feedback, relevant, nonrelevant, statistics, S, smoothing)
+        bounds.append(self._bound(ratios))
+        while done < (self.iterations or MOST_ITERATIONS):
+            before = weights
+            weights, relevant = self._m_step(query, feedback, self._posterior(ratios), statistics)
+            ratios = self._log_ratios(feedback, relevant, nonrelevant, statistics, S, smoothing)
+            bounds.append(self._bound(ratios))
+            done += 1
+            if climbing:
+                converged = bounds[-1] - bounds[-2] <= 1e-10 * max(1.0, abs(bounds[-1]))
+            else:
+                converged = float(np.abs(weights - before).max()) <= 1e-6
+            if converged and not self.iterations:
+                break
+        return weights, relevant, {"iterations": done, "bounds": bounds if climbing else [], "converged": converged}
 
     def _m_step(
         self, query: Query, feedback: Feedback, chances: np.ndarray, statistics: Statistics
@@ -205,11 +236,17 @@ class SmoothedDirichlet(Ranker):
         return self._posterior(ratios + S * (entropies + float(excess[used] @ statistics.log_p[used])))  # (5.18)
 
     def _log_ratios(
-        self, feedback: Feedback, relevant: SDClass, nonrelevant: SDClass, statistics: Statistics, S: float
+        self,
+        feedback: Feedback,
+        relevant: SDClass,
+        nonrelevant: SDClass,
+        statistics: Statistics,
+        S: float,
+        smoothing: JelinekMercer | Dirichlet,
     ) -> np.ndarray:
-        """log P(θ^i|α^R) / P(θ^i|α^N), (5.18), the documents smoothed as in the M-step: so that EM cannot lose."""
+        """log P(θ^i|α^R) / P(θ^i|α^N), (5.18)."""
         excess = relevant.excess(statistics).plus(nonrelevant.excess(statistics).scaled(-1.0))
-        document = feedback.rows.scores(excess.dense(statistics.p), self._smoothing_feedback, statistics)
+        document = feedback.rows.scores(excess.dense(statistics.p), smoothing, statistics)
         constant = float(excess.weights @ statistics.log_p[excess.terms]) + excess.background * statistics.entropy_sum
         entropies = nonrelevant.negative_entropy(statistics) - relevant.negative_entropy(statistics)
         return S * (document + constant + entropies)
