@@ -268,6 +268,18 @@ def query_likelihood(c: Corpus, f: np.ndarray, s: dict[str, Any]) -> Answer:
     return Answer(scores, c.has_any(f > 0), scores, a=f)
 
 
+def likelihood_ratio(c: Corpus, theta_r: np.ndarray, length: str) -> np.ndarray:
+    """(2.16), θ^N general English; divided by |D| where the mean over words is asked for."""
+    scores = np.array([(f_d * np.log(theta_r / c.p)).sum() for f_d in c.counts])
+    return scores / np.maximum(c.lengths, 1) if length == "word" else scores
+
+
+def document_cross_entropy(c: Corpus, f: np.ndarray, s: dict[str, Any]) -> Answer:
+    """θ^R = λ θ̂^Q + (1-λ) θ^GE."""
+    theta_r = s["lam"] * normalised(f) + (1 - s["lam"]) * c.p if f.any() else c.p
+    return one_pass(c, f, likelihood_ratio(c, theta_r, s["length"]))
+
+
 def one_pass(c: Corpus, f: np.ndarray, scores: np.ndarray) -> Answer:
     return Answer(scores, c.has_any(f > 0), scores, a=f)
 
@@ -304,6 +316,17 @@ def relevance_model(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), no
     scores = expected_log(model, smoothed(c, s["smoothing"], s["lambda_ranking"], s["mu"]))  # (5.9)
     met = words_of(c, given.docs, weights) | ((f > 0) & (s["query_weight"] > 0))
     return Answer(scores, c.has_any(met), first, given.docs, weights, model)
+
+
+def document_relevance_model(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=()) -> Answer:
+    """The relevance model, and (2.16) under it."""
+    answer = relevance_model(c, f, s, relevant, nonrelevant)
+    if answer.feedback:
+        first = expected_log(f, smoothed(c, s["smoothing"], s["lambda_query"], s["mu"]))
+        given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant, s["unjudged_weight"] > 0)
+        _, model = _theta_r(c, f, given, s)
+        answer.scores = likelihood_ratio(c, model, s["length"]).astype(np.float64)
+    return answer
 
 
 def _theta_r(c: Corpus, f: np.ndarray, given: Feedback, s: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
@@ -514,6 +537,8 @@ MODELS = {
     "tfidf": tfidf_rocchio,
     "rm": relevance_model,
     "rm3": rm3,
+    "dce": lambda c, f, s, *_: document_cross_entropy(c, f, s),
+    "rm-dce": document_relevance_model,
     "sd": smoothed_dirichlet,
     "sd3": smoothed_dirichlet,
     "lucene-bm25": lambda c, f, s, *_: one_pass(c, f, bm25(c, f, s["k1"], s["b"], one_byte=True)),

@@ -359,23 +359,19 @@ class Engine:
 
     def share_part(self, plan: Plan, docs: np.ndarray) -> np.ndarray | float:
         """(Σ a_w) log(1 - λ_D); where it is the same for all documents it is part of the constant."""
-        weighting = plan.weighting
-        if not weighting.is_language_model or (weighting.share_is_constant and not plan.with_constant):
-            return 0.0
-        return plan.model.mass * weighting.log_background_share(self._lengths[docs])
+        factor = plan.share_factor
+        return factor * plan.weighting.log_background_share(self._lengths[docs]) if factor else 0.0
 
     def _completion(self, plans: list[Plan]) -> Completion:
         """What plans of one weighting add to their sums: see _complete."""
         weighting, nothing = plans[0].weighting, np.zeros(0)
-        with_share = [
-            weighting.is_language_model and (plan.with_constant or not weighting.share_is_constant) for plan in plans
-        ]
+        factors = [plan.share_factor for plan in plans]
         return Completion(
             static=self._background(weighting) if any(plan.model.background for plan in plans) else nothing,
             g=np.array([plan.model.background for plan in plans]),
-            share=weighting.log_background_share(self._length_groups[0]) if any(with_share) else nothing,
+            share=weighting.log_background_share(self._length_groups[0]) if any(factors) else nothing,
             group=self._length_groups[1],
-            mass=np.array([plan.model.mass if share else 0.0 for plan, share in zip(plans, with_share, strict=True)]),
+            mass=np.array(factors),
             constant=np.array([plan.constant(self.statistics) for plan in plans]),
         )
 

@@ -42,6 +42,7 @@ from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.weighting import (
     BM25,
     Dirichlet,
+    DocumentWords,
     JelinekMercer,
     LuceneDirichlet,
     LuceneJelinekMercer,
@@ -51,7 +52,8 @@ from sdretrieval.ranking.weighting import (
 
 # What a file may ask for. A package with a weighting of its own adds it here when it is loaded.
 WEIGHTINGS: dict[str, type[Weighting]] = {
-    kind.name: kind for kind in (BM25, TfIdf, JelinekMercer, Dirichlet, LuceneDirichlet, LuceneJelinekMercer)
+    kind.name: kind
+    for kind in (BM25, TfIdf, JelinekMercer, Dirichlet, LuceneDirichlet, LuceneJelinekMercer, DocumentWords)
 }
 KEYS = ("qid", "query", "model", "weighting", "background", "with_constant", "terms", "feedback")
 

@@ -23,15 +23,29 @@ from sdretrieval.ranking.weighting import BM25, JelinekMercer
 LM = {"smoothing": "dirichlet"}
 VARIANTS: dict[str, list[dict]] = {
     "ql": [{"smoothing": "jm"}],
-    "rm": [LM],
+    "dce": [{"length": "word"}],
+    "rm": [LM, {"query_weight": 0.5}],
+    "rm-dce": [{"length": "word", **LM}],
     "rm3": [
         {"scoring": "lm"},
         {"first_stage": "ql", "scoring": "lm", **LM},
         {"mode": "anserini"},
         {"mode": "anserini", "first_stage": "ql"},
     ],
-    "sd": [LM, {"first_stage": "bm25"}, {"iterations": 3}, {"iterations": 0, "posterior": "exact"}],
-    "sd3": [{"scoring": "lm"}, {"scoring": "lm", **LM}, {"first_stage": "sd", "posterior": "exact", "prior": 0.3}],
+    "sd": [
+        LM,
+        {"first_stage": "bm25"},
+        {"iterations": 3},
+        {"iterations": 0, "posterior": "exact"},
+        {"iterations": 3, "later_e_steps": "likelihood"},
+        {"query_weight": 1.0, "nonrelevant_weight": 0.5},
+    ],
+    "sd3": [
+        {"scoring": "lm"},
+        {"scoring": "lm", **LM},
+        {"first_stage": "sd", "posterior": "exact", "prior": 0.3},
+        {"iterations": 2, "later_e_steps": "likelihood"},
+    ],
 }
 
 
@@ -61,7 +75,8 @@ def test_choices_are_all_tried():
 
 
 def test_names_are_the_documented_ones():
-    wanted = ["bm25", "ql", "tfidf", "rm", "rm3", "sd", "sd3", "lucene-bm25", "lucene-qld", "lucene-qljm"]
+    wanted = ["bm25", "ql", "tfidf", "rm", "rm3", "sd", "sd3", "dce", "rm-dce"]
+    wanted += ["lucene-bm25", "lucene-qld", "lucene-qljm"]
     assert [name for name in rankers() if name in wanted] == wanted
 
 

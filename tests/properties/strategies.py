@@ -128,6 +128,8 @@ SETTINGS: dict[str, dict[str, st.SearchStrategy]] = {
     },
     "sd": SD,
     "sd3": {**SD, **CUT, "scoring": st.sampled_from(["bm25", "lm"])},
+    "dce": {"lam": weights(), "length": st.sampled_from(["document", "word"])},
+    "rm-dce": {**COMMON, "lambda_model": weights(), "length": st.sampled_from(["document", "word"])},
     "lucene-bm25": BM25,
     "lucene-qld": {"mu": mus()},
     "lucene-qljm": {"lam": weights()},

@@ -1,6 +1,7 @@
 """The built-in models: importing this registers them."""
 
 from sdretrieval.ranking.models.bm25 import BM25Ranker
+from sdretrieval.ranking.models.document_cross_entropy import DocumentCrossEntropy, DocumentRelevanceModel
 from sdretrieval.ranking.models.lucene_models import LuceneBM25, LuceneQLD, LuceneQLJM
 from sdretrieval.ranking.models.query_likelihood import QueryLikelihood
 from sdretrieval.ranking.models.relevance_model import RM3, RelevanceModel
@@ -16,6 +17,8 @@ BUILT_IN = (
     RM3,
     SmoothedDirichlet,
     SD3,
+    DocumentCrossEntropy,
+    DocumentRelevanceModel,
     LuceneBM25,
     LuceneQLD,
     LuceneQLJM,
