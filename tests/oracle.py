@@ -245,7 +245,7 @@ def choose_feedback(
 
 
 def labelled(given: Feedback, chances: np.ndarray, s: dict[str, Any]) -> tuple[np.ndarray, float]:
-    """Weights of documents and of the query: 1 for what is labelled, as below (5.14).
+    """Weights of documents, summing to one, and the share of the query: 1 for what is labelled, as below (5.14).
 
     Choice, after (6.19): the best of the unlabelled documents has ``unjudged_weight``, or 1 where nothing is judged;
     the query has ``query_weight``.
@@ -258,8 +258,7 @@ def labelled(given: Feedback, chances: np.ndarray, s: dict[str, Any]) -> tuple[n
             raw.append(FLOAT(1))
         else:
             raw.append(chance / best * (s["unjudged_weight"] if given.judged else 1))
-    total = sum(raw) + s["query_weight"]
-    return np.array([w / total for w in raw]), s["query_weight"] / total
+    return normalised(np.array(raw)), s["query_weight"] / (sum(raw) + s["query_weight"])
 
 
 def query_likelihood(c: Corpus, f: np.ndarray, s: dict[str, Any]) -> Answer:
@@ -334,7 +333,7 @@ def _theta_r(c: Corpus, f: np.ndarray, given: Feedback, s: dict[str, Any]) -> tu
     weights, query_share = labelled(given, from_logs(likelihood), s)  # (5.4), (5.8)
     theta = smoothed(c, s["smoothing"], s["lambda_model"], s["mu"])[given.docs]
     # Choice: the query is averaged in as it is, θ̂^Q.
-    return weights, weights @ theta + (query_share * normalised(f) if query_share else 0)
+    return weights, (1 - query_share) * (weights @ theta) + (query_share * normalised(f) if query_share else 0)
 
 
 def rm3(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=()) -> Answer:
@@ -450,7 +449,8 @@ def smoothed_dirichlet(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(),
 
     def m_step(chances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         weights, query_share = labelled(given, chances, s)
-        return weights, geometric_mean(np.append(weights, query_share), np.vstack([theta_m[given.docs], theta_q]))
+        all_weights = np.append((1 - query_share) * weights, query_share)
+        return weights, geometric_mean(all_weights, np.vstack([theta_m[given.docs], theta_q]))
 
     bounds: list[float] = []
     if given.judged and not given.unjudged:

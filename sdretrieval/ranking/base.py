@@ -63,7 +63,7 @@ class Expansion:
     """The second pass of a feedback model, with what is worth knowing about how it came about."""
 
     plan: Plan
-    weights: np.ndarray  # of the feedback documents, summing to one less what the query has as one of them
+    weights: np.ndarray  # of the feedback documents, summing to one
     notes: dict[str, Any] = field(default_factory=dict)
 
 

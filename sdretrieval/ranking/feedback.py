@@ -147,7 +147,7 @@ class Feedback:
         return changed / total if total > 0 else weights
 
     def labelled(self, chances: np.ndarray, unjudged_weight: float, query_weight: float) -> tuple[np.ndarray, float]:
-        """Weights of the documents, and of the query, which is a labelled document too; all sum to one.
+        """Weights of the documents, summing to one, and the share that the query has beside them as a labelled document.
 
         A document that is judged relevant weighs 1: its P(R|θ) is plugged in as unity, below (5.14). Of the others,
         which have P(R|θ^i) = ``chances`` or something proportional to it, the best one weighs ``unjudged_weight``, as
@@ -160,7 +160,7 @@ class Feedback:
             weights[known:] = chances[known:] * ((unjudged_weight if known else 1.0) / best)
         documents = weights.sum()
         query_share = query_weight / (documents + query_weight)
-        return self.emphasised(weights / documents) * (1.0 - query_share), query_share
+        return self.emphasised(weights / documents), query_share
 
 
 def softmax(exponents: np.ndarray) -> np.ndarray:

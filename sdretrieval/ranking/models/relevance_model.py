@@ -93,7 +93,7 @@ class RelevanceModel(Ranker):
         smoothing = smoother(self.smoothing, self.lambda_model, self.mu)
         model = relevance_model(feedback, weights, smoothing, statistics)
         if query_share:
-            model = model.plus(query.as_distribution().scaled(query_share))
+            model = model.mixed(query.as_distribution(), query_share)
         return model, weights
 
     def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:

@@ -195,7 +195,7 @@ class SmoothedDirichlet(Ranker):
         weights, query_share = feedback.labelled(chances, self.unjudged_weight, self.query_weight)
         rows, weighed = feedback.rows, weights
         if query_share:
-            rows, weighed = rows.with_query(query), np.append(weights, query_share)
+            rows, weighed = rows.with_query(query), np.append(weights * (1.0 - query_share), query_share)
         return weights, SDClass.fit(rows, weighed, self._smoothing_feedback, statistics)
 
     def _later_share(self, feedback: Feedback) -> float:
