@@ -147,7 +147,7 @@ class Feedback:
         return changed / total if total > 0 else weights
 
     def labelled(self, chances: np.ndarray, unjudged_weight: float, query_weight: float) -> tuple[np.ndarray, float]:
-        """Weights of the documents, summing to one, and the share that the query has beside them as a labelled document.
+        """Weights of the documents, summing to one, and the share that the query, a labelled document too, has beside.
 
         A document that is judged relevant weighs 1: its P(R|θ) is plugged in as unity, below (5.14). Of the others,
         which have P(R|θ^i) = ``chances`` or something proportional to it, the best one weighs ``unjudged_weight``, as

@@ -116,7 +116,7 @@ class SmoothedDirichlet(Ranker):
     query_weight: float = query_weight_parameter()
     unjudged_weight: float = unjudged_weight_parameter()
     nonrelevant_weight: float = share(
-        1.0, "share of documents judged not relevant in α^N; the rest is general English", symbol="ν"
+        1.0, "share of documents judged not relevant in α^N; the rest is general English", symbol="ν", grid=()
     )
     mu: float = mu_parameter("Dirichlet prior in rankings")
     mu_feedback: float = parameter(1e5, "Dirichlet prior in the M-step", low=0.0, high=1e12, open=True)
