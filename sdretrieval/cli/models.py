@@ -49,7 +49,8 @@ def _detail(model) -> str:
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     table = "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, [*widths, 0], strict=True)) for row in rows)
     told = weakness("paper", model.name)
-    return f"{model.name}: {model.description}\n\n{table}" + (f"\n\npaper: {told}" if told else "")
+    about = f"\n--profile paper: {told}" if told else ""
+    return f"{model.name}: {model.description}{about}\n\n{table}"
 
 
 def _as_json(model) -> dict:
