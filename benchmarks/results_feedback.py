@@ -3,8 +3,8 @@
     python -m benchmarks.results_feedback      # a few minutes
 
 Document cross-entropy against topic cross-entropy (section 2.4); feedback from two judged documents, with the query,
-unjudged and non-relevant documents beside them (section 5.2), in residual rankings; further iterations of EM; and the
-parameters of Table 5.3 away from the collection that they were tuned on.
+unjudged and non-relevant documents beside them (section 5.2), in residual rankings; further iterations of EM; the
+parameters of Table 5.3 away from the collection that they were tuned on; and runs fused.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ import numpy as np
 from benchmarks.collections import Collection
 from sdretrieval.collection.records import Qrels
 from sdretrieval.evaluate import evaluate
+from sdretrieval.evaluate.fuse import Fusion, fuse
 from sdretrieval.evaluate.residual import residual_qrels, residual_run
-from sdretrieval.evaluate.tune import Problem, space_of, tune
+from sdretrieval.evaluate.tune import FusionProblem, Problem, fusion_space, space_of, tune
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.retrieval import search
 
 SEARCHED = ("cacm", "cranfield", "npl")
 JUDGED = 2  # documents of each kind
+FUSED = ("sd3", "rm3", "sd")
+FUSIONS = (("combsum", "minmax"), ("combsum", "z"), ("combsum", "rank"), ("combmnz", "minmax"), ("rrf", None))
 
 # The smoothing of each model is tuned, and nothing else.
 CROSS_ENTROPY: dict[str, tuple[str, dict[str, Any], list[str]]] = {
@@ -59,7 +62,7 @@ TRUE_FEEDBACK: dict[str, tuple[str, dict[str, Any], bool]] = {
 
 
 def section() -> str:
-    return "\n\n".join([cross_entropies(), true_feedback(), iterations(), papers_values()])
+    return "\n\n".join([cross_entropies(), true_feedback(), iterations(), papers_values(), fusion()])
 
 
 def cross_entropies() -> str:
@@ -139,10 +142,34 @@ def papers_values() -> str:
     )
 
 
+def fusion() -> str:
+    rows: dict[str, list[str]] = {"sd3 alone": [], **{" ".join(filter(None, how)): [] for how in FUSIONS}}
+    rows["combsum minmax, weights cross-validated"] = []
+    for name in SEARCHED:
+        c = Collection(name)
+        judged = _with_relevant(c)
+        runs = {model: search(c.snapshot, c.topics, model) for model in FUSED}
+        made = [runs["sd3"], *(fuse(list(runs.values()), method=m, normalise=n) for m, n in FUSIONS)]
+        start = Fusion(weights=dict.fromkeys(runs, 1.0))
+        tuned = tune(FusionProblem(runs, judged), start, fusion_space(start))
+        cells = [_cell(evaluate(run, judged, ["AP"], complete=True).per_topic["AP"]) for run in made]
+        for row, cell in zip(rows.values(), [*cells, _cell(tuned.values)], strict=True):
+            row.append(cell)
+    return _table(
+        "### Runs fused",
+        f"MAP ± its standard error of {', '.join(FUSED)}, each as shipped, fused. Cross-validated weights: each topic "
+        "with those that were chosen without it.",
+        rows,
+    )
+
+
 def _shipped(c: Collection, model: str, profile: str = "default", **settings: Any) -> str:
     run = search(c.snapshot, c.topics, make_ranker(model, settings, profile=profile))
-    judged = {qid: grades for qid, grades in c.qrels.items() if any(grade > 0 for grade in grades.values())}
-    return _cell(evaluate(run, judged, ["AP"], complete=True).per_topic["AP"])
+    return _cell(evaluate(run, _with_relevant(c), ["AP"], complete=True).per_topic["AP"])
+
+
+def _with_relevant(c: Collection) -> Qrels:
+    return Qrels({qid: grades for qid, grades in c.qrels.items() if any(grade > 0 for grade in grades.values())})
 
 
 def _cell(values: Mapping[str, float]) -> str:
