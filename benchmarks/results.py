@@ -20,6 +20,7 @@ from sdretrieval.core.files import atomic_writer
 # heading -> module with section() -> markdown
 SECTIONS = {
     "Ranking": "benchmarks.results_ranking",
+    "Feedback": "benchmarks.results_feedback",
     "Time": "benchmarks.results_time",
     "Drift": "benchmarks.results_drift",
     "Classification": "benchmarks.results_classification",

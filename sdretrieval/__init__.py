@@ -23,6 +23,7 @@ _HOMES = {
     "rerank": "sdretrieval.ranking.retrieval",
     "make_ranker": "sdretrieval.ranking.registry",
     "Ranker": "sdretrieval.ranking.base",
+    "fuse": "sdretrieval.evaluate.fuse",
     "read_topics": "sdretrieval.collection.trec",
     "read_run": "sdretrieval.collection.trec",
     "write_run": "sdretrieval.collection.trec",
@@ -34,6 +35,7 @@ __all__ = [
     "SdretrievalError",
     "Snapshot",
     "__version__",
+    "fuse",
     "make_ranker",
     "open_snapshot",
     "read_qrels",
@@ -47,6 +49,7 @@ __all__ = [
 if TYPE_CHECKING:
     from sdretrieval.collection.trec import read_qrels, read_run, read_topics, write_run
     from sdretrieval.core.errors import SdretrievalError
+    from sdretrieval.evaluate.fuse import fuse
     from sdretrieval.index.snapshot import Snapshot, open_snapshot
     from sdretrieval.ranking.base import Ranker
     from sdretrieval.ranking.registry import make_ranker

@@ -147,6 +147,8 @@ def lucene_dirichlet(c: Corpus, a: np.ndarray, mu: float) -> np.ndarray:
     for d in range(c.n_docs):
         for w in np.flatnonzero(c.counts[d]):
             word = np.log(1 + c.counts[d, w] / (mu * p[w])) + np.log(mu / (lucene_length(c.lengths[d]) + mu))
+            if a[w] and abs(word) < 1e-12:  # floored or not by rounding alone
+                raise Undecided
             scores[d] += a[w] * max(word, 0.0)
     return scores
 
@@ -236,23 +238,63 @@ class Feedback:
     docs: list[int]
     judged: bool
     nonrelevant: list[int]
+    unjudged: int = 0  # the last ones, where others are judged
 
 
 def choose_feedback(
-    c: Corpus, f: np.ndarray, first: np.ndarray, n: int, relevant: Sequence[int], nonrelevant: Sequence[int]
+    c: Corpus,
+    f: np.ndarray,
+    first: np.ndarray,
+    n: int,
+    relevant: Sequence[int],
+    nonrelevant: Sequence[int],
+    both: bool = False,
 ) -> Feedback:
-    """Judged relevant documents where there are any, all of them; else the first n that are not judged otherwise."""
-    if len(relevant):
-        return Feedback(sorted(relevant), True, list(nonrelevant))
+    """Judged relevant documents where there are any, all of them; else the first n that are not judged otherwise.
+
+    ``both``: the judged ones, and after them the first n.
+    """
     listed = c.has_any(f > 0)
-    listed[list(nonrelevant)] = False
-    return Feedback(top(c, first, listed, n), False, list(nonrelevant))
+    listed[[*nonrelevant, *relevant]] = False
+    found = top(c, first, listed, n) if both or not len(relevant) else []
+    if len(relevant):
+        return Feedback([*sorted(relevant), *found], True, list(nonrelevant), len(found))
+    return Feedback(found, False, list(nonrelevant))
+
+
+def labelled(given: Feedback, chances: np.ndarray, s: dict[str, Any]) -> tuple[np.ndarray, float]:
+    """Weights of documents, summing to one, and the share of the query: 1 for what is labelled, as below (5.14).
+
+    Choice, after (6.19): the best of the unlabelled documents has ``unjudged_weight``, or 1 where nothing is judged;
+    the query has ``query_weight``.
+    """
+    known = len(given.docs) - given.unjudged if given.judged else 0
+    best = max(chances[known:], default=0)
+    raw = []
+    for i, chance in enumerate(chances):
+        if i < known or best == 0:
+            raw.append(FLOAT(1))
+        else:
+            raw.append(chance / best * (s["unjudged_weight"] if given.judged else 1))
+    return normalised(np.array(raw)), s["query_weight"] / (sum(raw) + s["query_weight"])
 
 
 def query_likelihood(c: Corpus, f: np.ndarray, s: dict[str, Any]) -> Answer:
     """log P(Q|θ^D) = Σ f^Q log θ^D, (5.5)."""
     scores = expected_log(f, smoothed(c, s["smoothing"], s["lam"], s["mu"]))
     return Answer(scores, c.has_any(f > 0), scores, a=f)
+
+
+def likelihood_ratio(c: Corpus, theta_r: np.ndarray, length: str) -> np.ndarray:
+    """(2.16), θ^N general English; divided by |D| where the mean over words is asked for."""
+    scores = np.array([(f_d * np.log(theta_r / c.p)).sum() for f_d in c.counts])
+    return scores / np.maximum(c.lengths, 1) if length == "word" else scores
+
+
+def document_cross_entropy(c: Corpus, f: np.ndarray, s: dict[str, Any]) -> Answer:
+    """θ^R = λ θ̂^Q + (1-λ) θ^GE."""
+    theta_r = s["lam"] * normalised(f) + (1 - s["lam"]) * c.p if f.any() else c.p
+    return one_pass(c, f, likelihood_ratio(c, theta_r, s["length"]))
 
 
 def one_pass(c: Corpus, f: np.ndarray, scores: np.ndarray) -> Answer:
@@ -284,22 +326,32 @@ def tfidf_rocchio(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonr
 def relevance_model(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=()) -> Answer:
     """(5.1)-(5.9)."""
     first = expected_log(f, smoothed(c, s["smoothing"], s["lambda_query"], s["mu"]))
-    given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
+    given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant, s["unjudged_weight"] > 0)
     if not given.docs:
         return one_pass(c, f, first)
     weights, model = _theta_r(c, f, given, s)
     scores = expected_log(model, smoothed(c, s["smoothing"], s["lambda_ranking"], s["mu"]))  # (5.9)
-    return Answer(scores, c.has_any(words_of(c, given.docs, weights)), first, given.docs, weights, model)
+    met = words_of(c, given.docs, weights) | ((f > 0) & (s["query_weight"] > 0))
+    return Answer(scores, c.has_any(met), first, given.docs, weights, model)
+
+
+def document_relevance_model(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=()) -> Answer:
+    """The relevance model, and (2.16) under it."""
+    answer = relevance_model(c, f, s, relevant, nonrelevant)
+    if answer.feedback:
+        first = expected_log(f, smoothed(c, s["smoothing"], s["lambda_query"], s["mu"]))
+        given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant, s["unjudged_weight"] > 0)
+        _, model = _theta_r(c, f, given, s)
+        answer.scores = likelihood_ratio(c, model, s["length"]).astype(np.float64)
+    return answer
 
 
 def _theta_r(c: Corpus, f: np.ndarray, given: Feedback, s: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    if given.judged:
-        weights = uniform(len(given.docs))
-    else:
-        likelihood = expected_log(f, smoothed(c, s["smoothing"], s["lambda_query"], s["mu"])[given.docs])
-        weights = from_logs(likelihood)  # (5.4), (5.8)
+    likelihood = expected_log(f, smoothed(c, s["smoothing"], s["lambda_query"], s["mu"])[given.docs])
+    weights, query_share = labelled(given, from_logs(likelihood), s)  # (5.4), (5.8)
     theta = smoothed(c, s["smoothing"], s["lambda_model"], s["mu"])[given.docs]
-    return weights, weights @ theta
+    # Choice: the query is averaged in as it is, θ̂^Q.
+    return weights, (1 - query_share) * (weights @ theta) + (query_share * normalised(f) if query_share else 0)
 
 
 def rm3(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=()) -> Answer:
@@ -313,11 +365,11 @@ def rm3(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=()
         first = bm25(c, f, s["k1"], s["b"])
     else:
         first = expected_log(f, smoothed(c, s["smoothing"], s["lambda_query"], s["mu"]))
-    given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
+    given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant, s["unjudged_weight"] > 0)
     if not given.docs:
         return one_pass(c, f, first)
     weights, model = _theta_r(c, f, given, s)
-    met = words_of(c, given.docs, weights)
+    met = words_of(c, given.docs, weights) | ((f > 0) & (s["query_weight"] > 0))
     mixed = normalised(f) if not met.any() else _mixed(np.where(met, model, 0.0), f, s)
     if s["scoring"] == "bm25":
         scores = bm25(c, mixed, s["k1"], s["b"])
@@ -551,7 +603,10 @@ def geometric_mean(weights: np.ndarray, theta: np.ndarray) -> np.ndarray:
 def smoothed_dirichlet(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=()) -> Answer:
     """Section 5.2; ``s["iterations"]`` is the number of M-steps.
 
-    Choice: E-steps after the first see documents smoothed as in the M-step, since only then EM cannot lose.
+    Choice: E-steps after the first see documents smoothed with λ_E1 as the first did, and S λ_M2 = K |Q| by (5.28)
+    (for Dirichlet smoothing, λ_M2 is the mean over the feedback documents); or, with ``later_e_steps=likelihood``, as
+    in the M-step and with the same S, since only then EM cannot lose.
+    Choice: where the query is a labelled document, the M-step smooths it as it smooths documents.
     """
     S = s["precision"] * f.sum()
     theta_first = smoothed(c, s["smoothing"], s["lambda_first"], s["mu"])
@@ -562,15 +617,25 @@ def smoothed_dirichlet(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(),
         first = bm25(c, f, s["k1"], s["b"])
     else:
         first = _difference(S * from_query, S * c.p, theta_first, c.p)  # (5.12)
-    given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
+    given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant, s["unjudged_weight"] > 0)
     if not given.docs:
         return one_pass(c, f, first)
     a_n = c.p
     if given.nonrelevant:
-        n = len(given.nonrelevant)
-        a_n = geometric_mean(uniform(n), theta_m[given.nonrelevant])
+        n, share = len(given.nonrelevant), s["nonrelevant_weight"]
+        theta_n = np.vstack([theta_m[given.nonrelevant], c.p])
+        a_n = geometric_mean(np.append(share * uniform(n), 1 - share), theta_n)
+    length = f.sum()
+    own_share = s["lambda_feedback"] if s["smoothing"] == "jm" else length / (s["mu_feedback"] + length)
+    theta_q = own_share * normalised(f) + (1 - own_share) * c.p if f.any() else c.p
+
+    def m_step(chances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        weights, query_share = labelled(given, chances, s)
+        all_weights = np.append((1 - query_share) * weights, query_share)
+        return weights, geometric_mean(all_weights, np.vstack([theta_m[given.docs], theta_q]))
+
     bounds: list[float] = []
-    if given.judged:
+    if given.judged and not given.unjudged:
         weights = uniform(len(given.docs))
     elif s["first_stage"] == "bm25" and s["posterior"] == "approximate":
         weights = from_logs(s["precision"] * first[given.docs])  # Choice: BM25 stands for the log ratio
@@ -578,17 +643,24 @@ def smoothed_dirichlet(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(),
         weights = from_logs(_difference(S * from_query, S * a_n, theta_first[given.docs], c.p))  # (5.26)
     else:
         weights = _posteriors(_log_ratio(from_query, a_n, theta_first[given.docs], S), s)
-    a_r = geometric_mean(weights, theta_m[given.docs])
-    if not given.judged and s["iterations"] != 1:
-        ratio = _log_ratio(a_r, a_n, theta_m[given.docs], S)
+    weights, a_r = m_step(weights)
+    if (given.unjudged or not given.judged) and s["iterations"] != 1:
+        theta_e, S_e = theta_m[given.docs], S
+        if s["later_e_steps"] == "rescaled":
+            lengths = c.lengths[given.docs]
+            shares = lengths / (s["mu_feedback"] + lengths)
+            theta_e, S_e = (
+                theta_first[given.docs],
+                S / (s["lambda_feedback"] if s["smoothing"] == "jm" else shares.mean()),
+            )
+        ratio = _log_ratio(a_r, a_n, theta_e, S_e)
         bounds.append(_bound(ratio, s))
         for _ in range(s["iterations"] - 1):
-            weights = _posteriors(ratio, s)
-            a_r = geometric_mean(weights, theta_m[given.docs])
-            ratio = _log_ratio(a_r, a_n, theta_m[given.docs], S)
+            weights, a_r = m_step(_posteriors(ratio, s))
+            ratio = _log_ratio(a_r, a_n, theta_e, S_e)
             bounds.append(_bound(ratio, s))
     theta_final = smoothed(c, s["smoothing"], s["lambda_ranking"], s["mu"])
-    met = words_of(c, given.docs, weights)
+    met = words_of(c, given.docs, weights) | ((f > 0) & (s["query_weight"] > 0))
     if given.nonrelevant:
         met = met | (c.counts[given.nonrelevant] > 0).any(axis=0)
     if "original_query_weight" in s:
@@ -647,6 +719,8 @@ MODELS = {
     "tfidf": tfidf_rocchio,
     "rm": relevance_model,
     "rm3": rm3,
+    "dce": lambda c, f, s, *_: document_cross_entropy(c, f, s),
+    "rm-dce": document_relevance_model,
     "sd": smoothed_dirichlet,
     "sd3": smoothed_dirichlet,
     "axiomatic": axiomatic,

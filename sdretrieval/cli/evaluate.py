@@ -10,7 +10,7 @@ import csv
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from sdretrieval.core.tables import json_number, number, probability, text_table
 from sdretrieval.evaluate.curves import CURVE_MEASURES
 from sdretrieval.evaluate.inputs import NamedRun, read_document_times, read_runs, with_baseline
 from sdretrieval.evaluate.measures import DEFAULT_MEASURES, Evaluation, Evaluator
+from sdretrieval.evaluate.residual import residual_qrels, residual_run
 from sdretrieval.evaluate.significance import CORRECTIONS, TESTS, Comparison, compare
 from sdretrieval.evaluate.time_slices import PERIODS, TimeSlice, evaluate_by_time
 
@@ -30,6 +31,7 @@ examples:
   sdretrieval evaluate qrels/cacm.txt runs/ql.trec runs/sd.trec --measures AP P@5 nDCG@10
   sdretrieval evaluate qrels/cacm.txt runs/ql.trec -q --output jsonl
   sdretrieval evaluate qrels/cacm.txt runs/ql.trec SD=runs/sd.trec --baseline runs/ql.trec --test t wilcoxon
+  sdretrieval evaluate qrels/cacm.txt runs/bm25.trec runs/sd.trec --residual feedback.txt
   sdretrieval evaluate qrels/mb.txt runs/ql.trec --by-time week --topic-times topics.times.tsv
 
 Measures are written as ir_measures writes them (AP, P@5, nDCG@10, RR, R@1000, AP(rel=2), IPrec@0.1);
@@ -86,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
 
 def add_evaluation_arguments(parser: argparse.ArgumentParser) -> None:
     """Judgments, runs, measures, tests: what :func:`evaluate_runs` and :func:`compare_runs` read."""
+<<<<<<< HEAD
     add, measures = parser.add_argument, " ".join(DEFAULT_MEASURES)
     add("qrels", metavar="QRELS", help="judgments, TREC form: qid 0 docid relevance")
     add("runs", metavar="RUN", nargs="+", help="TREC run, or NAME=RUN to choose its name")
@@ -97,6 +100,32 @@ def add_evaluation_arguments(parser: argparse.ArgumentParser) -> None:
     add("--test", nargs="+", choices=tuple(TESTS), default=list(TESTS), help="default: all four")
     add("--correction", choices=CORRECTIONS, default="holm", help="over the runs compared (default: holm)")
     add("--seed", type=int, default=0, help="of the randomisation test (default 0)")
+=======
+    parser.add_argument("qrels", metavar="QRELS", help="judgments, TREC form: qid 0 docid relevance")
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="TREC run, or NAME=RUN to choose its name")
+    measures = " ".join(DEFAULT_MEASURES)
+    parser.add_argument(
+        "--measures", "-m", nargs="+", default=measures.split(), metavar="M", help=f"default: {measures}"
+    )
+    parser.add_argument(
+        "--complete", "-c", action="store_true", help="judged topics without results count as zero (trec_eval -c)"
+    )
+    parser.add_argument(
+        "--rel", "-l", type=int, metavar="N", help="least grade that counts as relevant (trec_eval -l; default 1)"
+    )
+    parser.add_argument(
+        "--residual",
+        metavar="QRELS",
+        help="leave out of runs and judgments what is judged in this file: what --feedback-qrels was given",
+    )
+    group = parser.add_argument_group("significance")
+    group.add_argument("--baseline", metavar="RUN", help="compare every other run with this one (a path or name)")
+    group.add_argument("--test", nargs="+", choices=tuple(TESTS), default=list(TESTS), help="default: all four")
+    group.add_argument(
+        "--correction", choices=CORRECTIONS, default="holm", help="over the runs compared (default: holm)"
+    )
+    group.add_argument("--seed", type=int, default=0, help="of the randomisation test (default 0)")
+>>>>>>> h-thesis
 
 
 def add_output_arguments(parser: Any, *forms: str) -> None:
@@ -132,10 +161,13 @@ def evaluate_runs(args: argparse.Namespace, *, beside: bool = False) -> Evaluate
     """Read and measure; the first run is the baseline where none is named. ``beside``: as of ``read_runs``."""
     from sdretrieval.collection.trec import read_qrels
 
-    qrels = read_qrels(args.qrels)
+    qrels, seen = read_qrels(args.qrels), Qrels({}) if args.residual is None else read_qrels(args.residual)
+    qrels = residual_qrels(qrels, seen) if seen else qrels
     evaluator = Evaluator(qrels, args.measures, complete=args.complete, rel=args.rel)
     specs, baseline = with_baseline(args.runs, args.baseline)
     runs = read_runs(specs, beside=beside)
+    if seen:
+        runs = [replace(named, run=residual_run(named.run, seen)) for named in runs]
     evaluations = [evaluator.evaluate(named.run, named.name) for named in runs]
     for evaluation, named in zip(evaluations, runs, strict=True):
         if not evaluation.topics or set(evaluation.topics) <= set(evaluation.missing_topics):

@@ -56,7 +56,11 @@ def _header(e: Explanation, width: int) -> list[str]:
     learnt = "nothing: replayed from a saved expansion" if e.notes.get("replayed") else ""
     if e.feedback:
         given = "of the given run" if e.notes.get("reranked") else "of the first pass"
-        learnt = f"{len(e.feedback)} documents {'judged relevant' if e.judged else given}"
+        judged = len(e.feedback) - e.notes.get("unjudged", 0) if e.judged else 0
+        parts = [f"{judged} documents judged relevant"] if judged else []
+        parts += [f"{len(e.feedback) - judged} documents {given}"] if len(e.feedback) > judged else []
+        parts += ["the query as one more"] if e.settings.get("query_weight") else []
+        learnt = ", ".join(parts)
     labelled = {
         f"Query {e.qid}": " ".join(e.query.split()),
         "words": "  ".join(e.query_words),
@@ -76,11 +80,11 @@ def _header(e: Explanation, width: int) -> list[str]:
 
 
 def _em(notes: Mapping[str, Any]) -> str:
-    bounds = notes.get("bounds") or []
-    if not bounds:
+    if notes.get("iterations", 1) == 1:
         return ""
-    state = "converged" if notes.get("converged") else "not converged"
-    return f"{len(bounds)} iterations, {state}; bound {significant(bounds[0])} → {significant(bounds[-1])}"
+    state, bounds = "converged" if notes.get("converged") else "not converged", notes.get("bounds")
+    climb = f"; bound {significant(bounds[0])} → {significant(bounds[-1])}" if bounds else ""
+    return f"{notes['iterations']} iterations, {state}{climb}"
 
 
 def _by_weight(e: Explanation) -> list[FeedbackDocument]:

@@ -30,6 +30,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "models": ("models", "list the ranking models and their parameters"),
     "explain": ("explain", "show what a model learnt for a query, and why a document ranks where it does"),
     "expansion": ("expansion", "show and compare saved expanded queries"),
+    "fuse": ("fuse", "make one run out of several"),
     "evaluate": ("evaluate", "measure runs against judgments, with significance"),
     "tune": ("tune", "choose a model's parameters on some topics, score them on others"),
     "compare": ("compare", "compare two runs topic by topic"),

@@ -40,13 +40,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _detail(model) -> str:
+    from sdretrieval.ranking.profile_files import weakness
+
     rows = [("parameter", "symbol", "default", "paper", "meaning")]
     for p in _as_json(model)["parameters"]:
         default, paper = repr(p["default"]).strip("'"), "" if p["paper"] is None else str(p["paper"])
         rows.append((p["name"], p["symbol"], default, paper, f"{p['meaning']}  {p['range']}"))
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
     table = "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, [*widths, 0], strict=True)) for row in rows)
-    return f"{model.name}: {model.description}\n\n{table}"
+    told = weakness("paper", model.name)
+    about = f"\n--profile paper: {told}" if told else ""
+    return f"{model.name}: {model.description}{about}\n\n{table}"
 
 
 def _as_json(model) -> dict:

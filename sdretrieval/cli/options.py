@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sdretrieval.collection.records import Qrels, Topic
 from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.ranking.base import Ranker
+from sdretrieval.ranking.profile_files import weakness
 from sdretrieval.ranking.registry import make_ranker
 
 if TYPE_CHECKING:
@@ -51,7 +52,10 @@ def add_model_arguments(parser: argparse.ArgumentParser, *, judged: bool = True)
 
 
 def ranker_from(args: argparse.Namespace) -> Ranker:
-    return make_ranker(args.model, args.settings, profile=args.profile)
+    ranker = make_ranker(args.model, args.settings, profile=args.profile)
+    if told := weakness(args.profile, args.model):
+        print(f"--profile {args.profile}: {told}", file=sys.stderr)
+    return ranker
 
 
 def judged_from(args: argparse.Namespace, topics: list[Topic], snapshot: Snapshot | None = None) -> Qrels | None:

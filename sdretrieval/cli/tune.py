@@ -5,8 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from sdretrieval.cli import options
+from sdretrieval.core.errors import ParameterError
+
+if TYPE_CHECKING:
+    from sdretrieval.evaluate.fuse import Fusion
+    from sdretrieval.evaluate.tune import FusionProblem, Problem
+    from sdretrieval.ranking.base import Ranker
 
 EXAMPLE = """\
 examples:
@@ -17,17 +24,30 @@ examples:
   a grid over two parameters, values given for one; killed and started again, it goes on where it was:
     sdretrieval tune --index indexes/mine --topics topics.tsv --qrels qrels.txt --model ql --method grid \\
         --params smoothing mu=100,500,1000,2000 --output ql.json --trace ql.trace.jsonl
+
+  the weights of runs that are to be fused, and then the fused run:
+    sdretrieval tune --fuse runs/bm25.txt runs/sd3.txt --qrels qrels.txt --output weights.json
+    sdretrieval fuse runs/bm25.txt runs/sd3.txt --profile weights.json --output runs/fused.txt
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
-    options.add_index_argument(parser)
+    parser.add_argument("--index", metavar="DIR", help="Lucene index (Anserini's, Pyserini's or ours)")
     parser.add_argument("--qrels", required=True, metavar="FILE", help="judgments")
     parser.add_argument("--run", dest="run_file", metavar="FILE", help="tune re-ranking of this run instead of search")
+    parser.add_argument(
+        "--fuse", nargs="+", metavar="RUN", help="tune the weights of these runs, to be fused, instead of a model"
+    )
     parser.add_argument("--output", required=True, metavar="PROFILE", help="the winning parameters, for --profile")
     parser.add_argument("--trace", metavar="JSONL", help="every setting's values (default: PROFILE.trace.jsonl)")
-    parser.add_argument("--params", nargs="+", default=[], metavar="NAME[=V,V…]", help="default: all with a grid")
+    parser.add_argument(
+        "--params",
+        nargs="+",
+        default=[],
+        metavar="NAME[=V,V…]",
+        help="default: all with a grid; of --fuse, all weights",
+    )
     parser.add_argument("--method", choices=("hill", "grid", "random"), default="hill", help="default: %(default)s")
     parser.add_argument(
         "--budget",
@@ -42,35 +62,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of folds and samples (default: %(default)s)")
     parser.add_argument("--missing", choices=("error", "drop"), default="error", help="as in `rerank`")
     options.add_threads_argument(parser)
-    options.add_topic_arguments(parser)
+    options.add_topic_arguments(parser, required=False)
     options.add_model_arguments(parser, judged=False)
 
 
 def run(args: argparse.Namespace) -> int:
-    from sdretrieval.collection.trec import read_qrels, read_run
     from sdretrieval.core.files import check_writable
     from sdretrieval.evaluate import compare_values
-    from sdretrieval.evaluate.tune import Problem, space_of, tune, write_profile
-    from sdretrieval.ranking.retrieval import as_snapshot, candidates_of, queries_of
+    from sdretrieval.evaluate.tune import tune, write_profile
 
     began = time.perf_counter()
     trace = args.trace or f"{args.output}.trace.jsonl"
     for path in (args.output, trace):
         check_writable(path)
-    ranker, topics, snapshot = options.ranker_from(args), options.topics_from(args), as_snapshot(args.index)
-    space = space_of(ranker, args.params)
-    candidates = None
-    if args.run_file:
-        topics, candidates = candidates_of(snapshot, read_run(args.run_file), topics, args.missing)
-    problem = Problem(
-        snapshot,
-        queries_of(snapshot, topics),
-        read_qrels(args.qrels),
-        measure=args.measure,
-        hits=args.hits,
-        threads=args.threads,
-        candidates=candidates,
-    )
+    problem, ranker, space = fusion_problem(args) if args.fuse else model_problem(args)
     found = tune(
         problem, ranker, space, method=args.method, budget=args.budget, folds=args.folds, seed=args.seed, trace=trace
     )
@@ -87,3 +92,49 @@ def run(args: argparse.Namespace) -> int:
     resumed = f", {found.resumed} of them from the trace" if found.resumed else ""
     print(f"{args.output}: {found.tried} settings{resumed}, {seconds:.1f} s", file=sys.stderr)
     return 0
+
+
+def model_problem(args: argparse.Namespace) -> tuple[Problem, Ranker, dict[str, tuple]]:
+    """A model over an index: what is tuned, and the values to try."""
+    from sdretrieval.collection.trec import read_qrels, read_run
+    from sdretrieval.evaluate.tune import Problem, space_of
+    from sdretrieval.ranking.retrieval import as_snapshot, candidates_of, queries_of
+
+    for flag in ("index", "topics"):
+        if getattr(args, flag) is None:
+            raise ParameterError(f"--{flag} is needed to tune a model", remedy="Only --fuse, for runs, does without.")
+    ranker, topics, snapshot = options.ranker_from(args), options.topics_from(args), as_snapshot(args.index)
+    space = space_of(ranker, args.params)
+    candidates = None
+    if args.run_file:
+        topics, candidates = candidates_of(snapshot, read_run(args.run_file), topics, args.missing)
+    problem = Problem(
+        snapshot,
+        queries_of(snapshot, topics),
+        read_qrels(args.qrels),
+        measure=args.measure,
+        hits=args.hits,
+        threads=args.threads,
+        candidates=candidates,
+    )
+    return problem, ranker, space
+
+
+def fusion_problem(args: argparse.Namespace) -> tuple[FusionProblem, Fusion, dict[str, tuple]]:
+    """Runs to be fused: what is tuned, and the values to try."""
+    from sdretrieval.collection.trec import read_qrels
+    from sdretrieval.core.parameters import read_settings
+    from sdretrieval.evaluate.fuse import Fusion
+    from sdretrieval.evaluate.inputs import read_runs
+    from sdretrieval.evaluate.tune import FusionProblem, fusion_space
+
+    for flag, given in (("--index", args.index), ("--topics", args.topics), ("--run", args.run_file)):
+        if given is not None:
+            raise ParameterError(f"{flag} is for tuning a model, --fuse for runs", remedy="Drop one of the two.")
+    runs = {named.name: named.run for named in read_runs(args.fuse)}
+    if len(runs) < 2:
+        raise ParameterError("fusing takes two runs", remedy="Name another run after --fuse.")
+    fusion = Fusion(weights=dict.fromkeys(runs, 1.0))
+    fusion = fusion.with_(**read_settings(fusion.name, fusion.domains(), args.settings, see="sdretrieval fuse -h"))
+    problem = FusionProblem(runs, read_qrels(args.qrels), measure=args.measure, hits=args.hits)
+    return problem, fusion, fusion_space(fusion, args.params)

@@ -10,7 +10,9 @@
 :mod:`significance`   paired tests, corrections, effect sizes: ``compare``
 :mod:`curves`         recall-precision points: ``recall_precision``
 :mod:`time_slices`    a measure by period of the query or of the relevant documents
+:mod:`residual`       what is found besides the documents that feedback was given
 :mod:`inputs`         runs as a command line names them, and what lies beside them
+:mod:`fuse`           several runs made one
 :mod:`tune`           parameters chosen on some topics, scored on others
 :mod:`report`         the page, figures and LaTeX tables
 ====================  ========================================================================================

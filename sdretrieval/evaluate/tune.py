@@ -9,6 +9,9 @@ best on the *other* topics is scored on the fold's own. The mean over all topics
     hill     the thesis's way: one parameter at a time, to a neighbouring value while that helps; each fold climbs on
              its own training topics, and settings met by several folds are run once
 
+What is tuned is a ranking model over a collection (:class:`Problem`), or how given runs are fused
+(:class:`FusionProblem`): anything with settings by name that a problem can score topic by topic.
+
 The trace makes a killed run resumable with nothing lost: lines are appended whole, a torn last line is dropped.
 """
 
@@ -23,16 +26,17 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from sdretrieval.collection.records import Qrels, Ranking, Run
 from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.core.files import atomic_writer
-from sdretrieval.core.parameters import domains, parse_value
+from sdretrieval.core.parameters import Domain, domains
 from sdretrieval.core.progress import bar
 from sdretrieval.evaluate import Evaluator
+from sdretrieval.evaluate.fuse import Fusion, Pool, Runs, pools_of
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.ranking.base import Ranker
 from sdretrieval.ranking.engine import Engine, Ranked, RankOptions, Result
@@ -42,22 +46,54 @@ Settings = dict[str, Any]
 Values = dict[str, float]  # by topic
 
 
+class Tunable(Protocol):
+    """What can be tuned: a Ranker, a Fusion."""
+
+    @property
+    def name(self) -> str: ...
+
+    def settings(self) -> Settings: ...
+
+    def with_(self, **changes: Any) -> Any: ...
+
+
+class Scored(Protocol):
+    """What a setting is scored with: the topics, the measure, and its value on each topic."""
+
+    measure: str
+
+    @property
+    def qids(self) -> list[str]: ...
+
+    def values(self, ranker: Any) -> Values: ...
+
+    def identity(self, ranker: Any) -> dict[str, Any]: ...
+
+
 # -- the space ---------------------------------------------------------------------------------------------------
 
 
 def space_of(model: type[Ranker] | Ranker, chosen: Sequence[str] = ()) -> dict[str, tuple]:
     """Values to try per parameter: ``["fb_docs", "k1=0.6,0.9"]``; by default all that declare a grid."""
-    known = domains(model)
-    if not chosen:
-        return {name: domain.grid for name, (_, domain) in known.items() if domain.grid}
+    known = {name: domain for name, (_, domain) in domains(model).items()}
+    return _space(model.name, known, chosen or [name for name, domain in known.items() if domain.grid])
+
+
+def fusion_space(fusion: Fusion, chosen: Sequence[str] = ()) -> dict[str, tuple]:
+    """The same for runs to be fused, whose weights are called ``weight.NAME``; by default the weights alone."""
+    known = fusion.domains()
+    return _space(fusion.name, known, chosen or list(fusion.weight_names))
+
+
+def _space(owner: str, known: Mapping[str, Domain], chosen: Sequence[str]) -> dict[str, tuple]:
     space = {}
     for choice in chosen:
         name, equals, text = choice.partition("=")
         if name not in known:
-            raise ParameterError(f"{model.name} has no parameter {name!r}", remedy=f"It has: {', '.join(known)}.")
-        f, domain = known[name]
+            raise ParameterError(f"{owner} has no parameter {name!r}", remedy=f"It has: {', '.join(known)}.")
+        domain = known[name]
         if equals:
-            values = (parse_value(f, value.strip()) for value in text.split(","))
+            values = (domain.read(value.strip(), name) for value in text.split(","))
             space[name] = tuple(dict.fromkeys(values))  # each once, or a sample could look for more than there is
         elif domain.grid or domain.choices:
             space[name] = domain.grid or domain.choices
@@ -133,13 +169,8 @@ class Problem:
     candidates: Mapping[str, np.ndarray] | None = None
 
     def __post_init__(self) -> None:
-        judged = {qid for qid, grades in self.qrels.items() if any(grade > 0 for grade in grades.values())}
-        self.queries = [query for query in self.queries if query.qid in judged]
-        if len(self.queries) < 2:
-            raise InputError(
-                f"{len(self.queries)} of the topics have relevant documents in the qrels: tuning needs at least 2",
-                remedy="Check that the topic ids of both files agree.",
-            )
+        wanted = set(_with_relevant([query.qid for query in self.queries], self.qrels))
+        self.queries = [query for query in self.queries if query.qid in wanted]
         self.engine = StagedEngine(self.snapshot, threads=self.threads)
         self.evaluator = Evaluator(self.qrels, [self.measure], complete=False)
 
@@ -152,8 +183,69 @@ class Problem:
         results = self.engine.rank(ranker, self.queries, RankOptions(hits=self.hits, candidates=self.candidates))
         docids = self.snapshot.docids
         run = Run({r.query.qid: Ranking(docids.take(r.docs), r.scores) for r in results}, ranker.name)
-        found = self.evaluator.evaluate(run).per_topic[self.measure]
-        return {qid: float(found.get(qid, 0.0)) for qid in self.qids}
+        return _by_topic(self.evaluator, run, self.measure, self.qids)
+
+    def identity(self, ranker: Ranker) -> dict[str, Any]:
+        return identity_of(self, ranker)
+
+
+def _with_relevant(qids: Sequence[str], qrels: Qrels) -> list[str]:
+    """The topics that can be scored: two at least."""
+    found = [qid for qid in qids if any(grade > 0 for grade in qrels.get(qid, {}).values())]
+    if len(found) < 2:
+        raise InputError(
+            f"{len(found)} of the topics have relevant documents in the qrels: tuning needs at least 2",
+            remedy="Check that the topic ids of both files agree.",
+        )
+    return found
+
+
+def _by_topic(evaluator: Evaluator, run: Run, measure: str, qids: Sequence[str]) -> Values:
+    found = evaluator.evaluate(run).per_topic[measure]
+    return {qid: float(found.get(qid, 0.0)) for qid in qids}
+
+
+@dataclass
+class FusionProblem:
+    """Runs that are to be fused, by name, and the judgments that say how well. Normalised once for all weights."""
+
+    runs: Runs
+    qrels: Qrels
+    measure: str = "AP"
+    hits: int = 1000
+    depth: int | None = None
+
+    def __post_init__(self) -> None:
+        self.qids = _with_relevant(list(dict.fromkeys(qid for run in self.runs.values() for qid in run)), self.qrels)
+        self.evaluator = Evaluator(self.qrels, [self.measure], complete=False)
+        self._pools: dict[tuple, dict[str, Pool]] = {}
+
+    def values(self, ranker: Fusion) -> Values:
+        """The measure by topic of the runs fused so."""
+        key = (ranker.method == "rrf" and ranker.k, ranker.method != "rrf" and ranker.normalise)
+        if key not in self._pools:
+            wanted = {name: {qid: run[qid] for qid in self.qids if qid in run} for name, run in self.runs.items()}
+            self._pools[key] = pools_of(wanted, ranker, self.depth)
+        weights = [ranker.weights[name] for name in self.runs]
+        pools = self._pools[key].items()
+        run = Run({qid: pool.ranking(ranker, weights, self.hits) for qid, pool in pools}, ranker.name)
+        return _by_topic(self.evaluator, run, self.measure, self.qids)
+
+    def identity(self, ranker: Fusion) -> dict[str, Any]:
+        """What must agree for a trace to be continued."""
+        digest = hashlib.sha256(_judgments(self.qrels, self.qids))
+        for name, run in self.runs.items():
+            for qid in self.qids:
+                if qid in run:
+                    digest.update("\0".join([name, qid, *run[qid].docids]).encode() + run[qid].scores.tobytes())
+        return {
+            "model": ranker.name,
+            "base": ranker.settings(),
+            "data": digest.hexdigest()[:32],
+            "measure": self.measure,
+            "hits": self.hits,
+            "depth": self.depth,
+        }
 
 
 # -- the trace ---------------------------------------------------------------------------------------------------
@@ -256,8 +348,8 @@ def folds_of(qids: Sequence[str], k: int, seed: int) -> list[list[str]]:
 
 
 def tune(
-    problem: Problem,
-    ranker: Ranker,
+    problem: Scored,
+    ranker: Tunable,
     space: Mapping[str, tuple],
     *,
     method: str = "hill",
@@ -275,11 +367,12 @@ def tune(
         raise ParameterError(f"unknown method {method!r}", remedy="One of grid, random, hill.")
     _check_space(ranker, space, budget if method == "grid" else None)
     dealt = folds_of(problem.qids, folds, seed)
-    record = Trace(trace, identity_of(problem, ranker), problem.qids)
+    record = Trace(trace, problem.identity(ranker), problem.qids)
     planned = None  # hill climbing finds its way as it goes
     if method != "hill":
         planned = list(combinations(space)) if method == "grid" else sample(space, budget, seed)
-    default = {name: getattr(ranker, name) for name in space}
+    start = ranker.settings()
+    default = {name: start[name] for name in space}
     waiting = None if planned is None else len({settings_key(s) for s in [default, *planned]} - record.table.keys())
     with bar(total=waiting, label="tuning", unit="setting") as progress:
         best = -1.0
@@ -318,7 +411,7 @@ def tune(
     return Tuned(winner, ordered, default_values, fold_settings, len(record.table), record.resumed)
 
 
-def _check_space(ranker: Ranker, space: Mapping[str, tuple], budget: int | None) -> None:
+def _check_space(ranker: Tunable, space: Mapping[str, tuple], budget: int | None) -> None:
     """What cannot be tried is said at once, not after hours spent on the rest."""
     if not space:
         raise ParameterError(f"nothing to tune: {ranker.name} declares no values to try")
@@ -374,7 +467,7 @@ def identity_of(problem: Problem, ranker: Ranker) -> dict[str, Any]:
     digest = hashlib.sha256()
     for query in problem.queries:
         digest.update(f"{query.qid}\t{query.text}\n".encode())
-    digest.update(json.dumps({qid: problem.qrels[qid] for qid in sorted(problem.qids)}, sort_keys=True).encode())
+    digest.update(_judgments(problem.qrels, problem.qids))
     for qid, docs in sorted((problem.candidates or {}).items()):
         digest.update(qid.encode() + np.asarray(docs).tobytes())
     return {
@@ -387,7 +480,11 @@ def identity_of(problem: Problem, ranker: Ranker) -> dict[str, Any]:
     }
 
 
-def write_profile(path: str | os.PathLike[str], ranker: Ranker) -> None:
+def _judgments(qrels: Qrels, qids: Sequence[str]) -> bytes:
+    return json.dumps({qid: qrels[qid] for qid in sorted(qids)}, sort_keys=True).encode()
+
+
+def write_profile(path: str | os.PathLike[str], ranker: Tunable) -> None:
     """A profile file that ``--profile`` accepts."""
     with atomic_writer(path) as out:
         json.dump({ranker.name: ranker.settings()}, out, indent=1)

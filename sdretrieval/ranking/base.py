@@ -41,6 +41,16 @@ class Plan:
         if self.model.background and not self.weighting.is_language_model:
             raise ParameterError("only a language model has a background")
 
+    @property
+    def share_factor(self) -> float:
+        """What log(1 - λ_D) is multiplied by: Σ_w a_w; 0 where it is the same for all documents and not asked for."""
+        weighting = self.weighting
+        if weighting.share_for_all:
+            return 1.0
+        if not weighting.is_language_model or (weighting.share_is_constant and not self.with_constant):
+            return 0.0
+        return self.model.mass
+
     def constant(self, statistics: Statistics) -> float:
         """Σ_w a_w log p_w: what a language model's score has whatever the document."""
         if not self.with_constant or not self.weighting.is_language_model:
@@ -81,6 +91,11 @@ class Ranker:
     def contrast(self, docs: np.ndarray, snapshot: Snapshot, allowed: np.ndarray | None) -> np.ndarray | None:
         """Documents besides the feedback ``docs`` that the model wants to see; None for none."""
         return None
+
+    @property
+    def learns_beside_judged(self) -> bool:
+        """Whether documents of the first pass are wanted as feedback even where some are judged relevant."""
+        return False
 
     @property
     def feedback_depth(self) -> int:

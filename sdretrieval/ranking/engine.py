@@ -234,29 +234,41 @@ class Engine:
         return results
 
     def _feedback(self, model: Ranker, results: Sequence[Result], options: RankOptions) -> Iterator[Feedback]:
-        """Judged relevant documents where there are any; else the first of the candidates or of the first pass."""
+        """Judged relevant documents where there are any; else the first of the candidates or of the first pass.
+
+        A model that learns beside judged documents gets both, the judged ones first.
+        """
         candidates, depth = options.candidates, model.feedback_depth
         known = [(options.judged or {}).get(result.query.qid, NOT_JUDGED) for result in results]
-        searching = [r for r, j in zip(results, known, strict=True) if candidates is None and len(j.relevant) == 0]
-        refused = max((len(j.nonrelevant) for j in known), default=0)
-        found = iter(self.first_documents(searching, depth + refused))
-        for result, j in zip(results, known, strict=True):
+        guessing = [model.learns_beside_judged or len(j.relevant) == 0 for j in known]
+        searching = [r for r, guess in zip(results, guessing, strict=True) if candidates is None and guess]
+        seen = max((len(j.nonrelevant) + len(j.relevant) for j, g in zip(known, guessing, strict=True) if g), default=0)
+        found = iter(self.first_documents(searching, depth + seen))
+        for result, j, guess in zip(results, known, guessing, strict=True):
             nonrelevant = Rows.of(self.snapshot, j.nonrelevant) if len(j.nonrelevant) else None
-            if len(j.relevant):
-                docs, scores = j.relevant, self.score_docs(result.plan, j.relevant)
-            else:
+            docs, scores = NOTHING
+            if guess:
                 if candidates is None:
                     docs, scores = next(found)
                 else:
-                    docs = candidates[result.query.qid][: depth + len(j.nonrelevant)]
+                    docs = candidates[result.query.qid][: depth + len(j.nonrelevant) + len(j.relevant)]
                     scores = self.score_docs(result.plan, docs)
-                if nonrelevant is not None:
-                    keep = ~np.isin(docs, j.nonrelevant)
+                if len(j.nonrelevant) or len(j.relevant):
+                    keep = ~np.isin(docs, np.concatenate([j.nonrelevant, j.relevant]))
                     docs, scores = docs[keep], scores[keep]
                 docs, scores = docs[:depth], scores[:depth]
+<<<<<<< HEAD
             wanted = model.contrast(docs, self.snapshot, self.allowed)
             contrast = None if wanted is None else Rows.of(self.snapshot, wanted)
             yield Feedback(docs, scores, Rows.of(self.snapshot, docs), len(j.relevant) > 0, nonrelevant, contrast)
+=======
+            unjudged = len(docs)
+            if len(j.relevant):
+                docs = np.concatenate([j.relevant, docs])
+                scores = np.concatenate([self.score_docs(result.plan, j.relevant), scores])
+            rows = Rows.of(self.snapshot, docs)
+            yield Feedback(docs, scores, rows, len(j.relevant) > 0, nonrelevant, unjudged=unjudged)
+>>>>>>> h-thesis
 
     def first_documents(self, results: Sequence[Result], depth: int) -> list[Ranked]:
         """The best documents of the first pass, and their scores."""
@@ -353,23 +365,19 @@ class Engine:
 
     def share_part(self, plan: Plan, docs: np.ndarray) -> np.ndarray | float:
         """(Σ a_w) log(1 - λ_D); where it is the same for all documents it is part of the constant."""
-        weighting = plan.weighting
-        if not weighting.is_language_model or (weighting.share_is_constant and not plan.with_constant):
-            return 0.0
-        return plan.model.mass * weighting.log_background_share(self._lengths[docs])
+        factor = plan.share_factor
+        return factor * plan.weighting.log_background_share(self._lengths[docs]) if factor else 0.0
 
     def _completion(self, plans: list[Plan]) -> Completion:
         """What plans of one weighting add to their sums: see _complete."""
         weighting, nothing = plans[0].weighting, np.zeros(0)
-        with_share = [
-            weighting.is_language_model and (plan.with_constant or not weighting.share_is_constant) for plan in plans
-        ]
+        factors = [plan.share_factor for plan in plans]
         return Completion(
             static=self._background(weighting) if any(plan.model.background for plan in plans) else nothing,
             g=np.array([plan.model.background for plan in plans]),
-            share=weighting.log_background_share(self._length_groups[0]) if any(with_share) else nothing,
+            share=weighting.log_background_share(self._length_groups[0]) if any(factors) else nothing,
             group=self._length_groups[1],
-            mass=np.array([plan.model.mass if share else 0.0 for plan, share in zip(plans, with_share, strict=True)]),
+            mass=np.array(factors),
             constant=np.array([plan.constant(self.statistics) for plan in plans]),
         )
 

@@ -44,6 +44,7 @@ from sdretrieval.ranking.weighting import (
     DPH,
     BM25Counts,
     Dirichlet,
+    DocumentWords,
     JelinekMercer,
     LuceneDirichlet,
     LuceneJelinekMercer,
@@ -54,7 +55,11 @@ from sdretrieval.ranking.weighting import (
 # What a file may ask for. A package with a weighting of its own adds it here when it is loaded.
 WEIGHTINGS: dict[str, type[Weighting]] = {
     kind.name: kind
+<<<<<<< HEAD
     for kind in (BM25, BM25Counts, TfIdf, DPH, JelinekMercer, Dirichlet, LuceneDirichlet, LuceneJelinekMercer)
+=======
+    for kind in (BM25, TfIdf, JelinekMercer, Dirichlet, LuceneDirichlet, LuceneJelinekMercer, DocumentWords)
+>>>>>>> h-thesis
 }
 KEYS = ("qid", "query", "model", "weighting", "background", "with_constant", "terms", "feedback")
 

@@ -228,6 +228,8 @@ def explain(
         notes["note"] = "Lucene's own scores are these in single precision"
     if result.expansion is not None:
         notes.update(result.expansion.notes)
+    if result.feedback is not None and result.feedback.judged and result.feedback.unjudged:
+        notes["unjudged"] = result.feedback.unjudged
     return Explanation(
         qid=query.qid,
         query=query.text,

@@ -11,6 +11,7 @@ import numpy as np
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.index.statistics import Statistics
 from sdretrieval.ranking import loops
+from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.weighting import Dirichlet, JelinekMercer
 
 
@@ -35,6 +36,15 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.lengths)
+
+    def with_query(self, query: Query) -> Rows:
+        """One row more: the query as a document."""
+        return Rows(
+            np.append(self.ptr, self.ptr[-1] + len(query.terms)),
+            np.concatenate([self.terms, query.terms.astype(np.int32)]),
+            np.concatenate([self.counts, query.counts.astype(np.int32)]),
+            np.append(self.lengths, query.length),
+        )
 
     def mean_counts(self, weights: np.ndarray, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
         """Σ_i r_i f_i / |D_i|: an arithmetic mean of the documents' own distributions, as (terms, values)."""
@@ -111,9 +121,10 @@ def _scratch(size: int, dtype: type) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Feedback:
-    """Documents in rank order with their first-stage scores; ``judged`` ones are known to be relevant.
+    """Documents in rank order with their first-stage scores; ``judged``: there are some known to be relevant.
 
-    ``nonrelevant`` holds documents judged not relevant; only the smoothed-Dirichlet model learns from them.
+    Those come first, and the last ``unjudged`` documents are of the first pass. ``nonrelevant`` holds documents judged
+    not relevant; only the smoothed-Dirichlet model learns from them.
     """
 
     docs: np.ndarray
@@ -123,6 +134,7 @@ class Feedback:
     nonrelevant: Rows | None = None
     contrast: Rows | None = None  # documents that are no feedback, where the model asked for some
     emphasis: np.ndarray | None = None  # factors on the weights that a model gives its documents, as by their time
+    unjudged: int = 0  # of the first pass; all of them where nothing is judged
 
     def __len__(self) -> int:
         return len(self.docs)
@@ -134,6 +146,22 @@ class Feedback:
         changed = weights * self.emphasis
         total = changed.sum()
         return changed / total if total > 0 else weights
+
+    def labelled(self, chances: np.ndarray, unjudged_weight: float, query_weight: float) -> tuple[np.ndarray, float]:
+        """Weights of the documents, summing to one, and the share that the query, a labelled document too, has beside.
+
+        A document that is judged relevant weighs 1: its P(R|θ) is plugged in as unity, below (5.14). Of the others,
+        which have P(R|θ^i) = ``chances`` or something proportional to it, the best one weighs ``unjudged_weight``, as
+        in (6.19) with W_0 = 1/unjudged_weight; where nothing is judged, it weighs 1.
+        """
+        known = len(self) - self.unjudged if self.judged else 0
+        weights = np.ones(len(self))
+        best = chances[known:].max(initial=0.0)
+        if best > 0:
+            weights[known:] = chances[known:] * ((unjudged_weight if known else 1.0) / best)
+        documents = weights.sum()
+        query_share = query_weight / (documents + query_weight)
+        return self.emphasised(weights / documents), query_share
 
 
 def softmax(exponents: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,20 +30,28 @@ def file_digest(path: str | os.PathLike[str]) -> str:
 def manifest(
     *,
     verb: str,
-    ranker: Ranker,
-    snapshot: Snapshot,
-    inputs: dict[str, str | None],
+    ranker: Ranker | None = None,
+    snapshot: Snapshot | None = None,
+    parameters: dict[str, Any] | None = None,
+    inputs: Mapping[str, str | os.PathLike[str] | None],
     options: dict[str, Any],
     command: Sequence[str] | None = None,
 ) -> dict:
-    """Model and parameters, index fingerprint, digests of the input files, versions; the command, if it was one."""
+    """Model and parameters, index fingerprint, digests of the input files, versions; the command, if it was one.
+
+    A verb without a model or an index has its own ``parameters``, and no such entries.
+    """
+    made_with: dict[str, Any] = {} if ranker is None else {"model": ranker.name, "parameters": ranker.settings()}
+    if parameters is not None:
+        made_with["parameters"] = parameters
+    made_with["options"] = options
+    if snapshot is not None:
+        identity = {"name": snapshot.name, "fingerprint": snapshot.fingerprint, "documents": snapshot.n_docs}
+        made_with["index"] = identity
     return {
         "sdretrieval": __version__,
         "verb": verb,
-        "model": ranker.name,
-        "parameters": ranker.settings(),
-        "options": options,
-        "index": {"name": snapshot.name, "fingerprint": snapshot.fingerprint, "documents": snapshot.n_docs},
+        **made_with,
         "inputs": {
             name: {"file": os.fspath(path), "sha256": file_digest(path)} for name, path in inputs.items() if path
         },

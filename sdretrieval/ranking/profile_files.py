@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 
 SHIPPED = ("default", "paper", "anserini")
 
+# Where a shipped profile is known to be weak, by model: what `python -m benchmarks.results_feedback` found.
+_TUNED_ELSEWHERE = (
+    "Table 5.3's values were tuned on AP news with 100 feedback documents; on small collections they are weak"
+)
+WEAK: dict[tuple[str, str], str] = {
+    ("paper", "rm"): f"{_TUNED_ELSEWHERE} (MAP on cacm .258, with the defaults .304, and .338 of the paper's ql)",
+    ("paper", "sd"): f"{_TUNED_ELSEWHERE} (MAP on cacm .221, with the defaults .317, and .338 of the paper's ql)",
+}
+
 
 def read_profile(name: str) -> dict[str, dict[str, Any]]:
     """A shipped profile by name, or one from a file."""
@@ -39,6 +48,11 @@ def read_profile(name: str) -> dict[str, dict[str, Any]]:
     if not isinstance(profile, dict) or not all(isinstance(v, dict) for v in profile.values()):
         raise InputError('a profile is {"model": {"parameter": value}}', file=path)
     return profile
+
+
+def weakness(name: str | None, model: str) -> str:
+    """What to tell whoever uses this profile with this model; nothing for most."""
+    return WEAK.get((name or "", model), "")
 
 
 def profile_settings(name: str, model: type[Ranker]) -> Mapping[str, Any]:

@@ -29,7 +29,12 @@ import numpy as np
 from sdretrieval.core.parameters import parameter, positive, share, weight
 from sdretrieval.index.statistics import Statistics
 
+<<<<<<< HEAD
 LOG, SATURATING, FLOORED, DIVERGING = 0, 1, 2, 3  # the compiled loops in loops.py know these numbers
+=======
+LOG, SATURATING, FLOORED = 0, 1, 2  # the compiled loops in loops.py know these numbers
+_NEVER_SATURATED = 2.0**100
+>>>>>>> h-thesis
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,7 @@ class Weighting:
     kind: ClassVar[int] = LOG
     is_language_model: ClassVar[bool] = True
     share_is_constant: ClassVar[bool] = False  # whether log_background_share is the same for every document
+    share_for_all: ClassVar[bool] = False  # whether it is added as it is, whatever the plan's weights add up to
 
     def term_factors(self, statistics: Statistics, terms: np.ndarray) -> np.ndarray:
         """A_w for these terms."""
@@ -50,7 +56,7 @@ class Weighting:
         raise NotImplementedError
 
     def log_background_share(self, lengths: np.ndarray) -> np.ndarray:
-        """log(1 - λ_D) for documents of these lengths; only language models have one."""
+        """log(1 - λ_D) for documents of these lengths; language models have one."""
         return np.zeros(len(lengths))
 
     def phi(self, counts: np.ndarray, term_factors: np.ndarray, doc_factors: np.ndarray | float) -> np.ndarray:
@@ -207,6 +213,31 @@ class TfIdf(Weighting):
 
     def doc_factors(self, statistics: Statistics, lengths: np.ndarray) -> np.ndarray:
         return BM25(self.k1, self.b).doc_factors(statistics, lengths)
+
+
+@dataclass(frozen=True)
+class DocumentWords(Weighting):
+    """φ = f, or f/|D|: counts as they are, of a document that is not smoothed; log(1-λ) for each of its words.
+
+    A·f/(f + B) with A = B = 2^100 is f, and with B = 2^100 |D| it is f/|D|, to the last bit: f is nothing beside B, and
+    multiplying by a power of two is exact.
+    """
+
+    name: ClassVar[str] = "document-words"
+    lam: float = weight(0.9, "share of other words than general English's in the class", "λ")
+    per_word: bool = parameter(False, "divided by the length of the document")
+    kind: ClassVar[int] = SATURATING
+    is_language_model: ClassVar[bool] = False
+    share_for_all: ClassVar[bool] = True
+
+    def term_factors(self, statistics: Statistics, terms: np.ndarray) -> np.ndarray:
+        return np.full(len(terms), _NEVER_SATURATED)
+
+    def doc_factors(self, statistics: Statistics, lengths: np.ndarray) -> np.ndarray:
+        return _NEVER_SATURATED * (np.maximum(lengths, 1.0) if self.per_word else np.ones(len(lengths)))
+
+    def log_background_share(self, lengths: np.ndarray) -> np.ndarray:
+        return np.log1p(-self.lam) * (np.minimum(lengths, 1.0) if self.per_word else lengths)
 
 
 @dataclass(frozen=True)

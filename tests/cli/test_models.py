@@ -25,6 +25,7 @@ def test_what_is_listed_can_be_set(typed, name):
     assert outcome.code == 0
     head, _, table = outcome.out.partition("\n\n")
     assert head.startswith(f"{name}: ")
+    assert ("--profile paper: Table 5.3" in head) == (name in ("rm", "sd"))
     _, *rows = table.splitlines()
     assert [row.split()[0] for row in rows] == list(make_ranker(name).settings())
 

@@ -23,19 +23,38 @@ from sdretrieval.ranking.weighting import BM25, JelinekMercer
 LM = {"smoothing": "dirichlet"}
 VARIANTS: dict[str, list[dict]] = {
     "ql": [{"smoothing": "jm"}],
-    "rm": [LM],
+    "dce": [{"length": "word"}],
+    "rm": [LM, {"query_weight": 0.5}],
+    "rm-dce": [{"length": "word", **LM}],
     "rm3": [
         {"scoring": "lm"},
         {"first_stage": "ql", "scoring": "lm", **LM},
         {"mode": "anserini"},
         {"mode": "anserini", "first_stage": "ql"},
     ],
+<<<<<<< HEAD
     "axiomatic": [{"scoring": "ql"}, {"mode": "anserini"}, {"mode": "anserini", "scoring": "ql"}],
     "bm25prf": [{"mode": "anserini"}],
     "bo1": [{"scoring": "dph"}],
     "kl": [{"scoring": "dph"}],
     "sd": [LM, {"first_stage": "bm25"}, {"iterations": 3}, {"iterations": 0, "posterior": "exact"}],
     "sd3": [{"scoring": "lm"}, {"scoring": "lm", **LM}, {"first_stage": "sd", "posterior": "exact", "prior": 0.3}],
+=======
+    "sd": [
+        LM,
+        {"first_stage": "bm25"},
+        {"iterations": 3},
+        {"iterations": 0, "posterior": "exact"},
+        {"iterations": 3, "later_e_steps": "likelihood"},
+        {"query_weight": 1.0, "nonrelevant_weight": 0.5},
+    ],
+    "sd3": [
+        {"scoring": "lm"},
+        {"scoring": "lm", **LM},
+        {"first_stage": "sd", "posterior": "exact", "prior": 0.3},
+        {"iterations": 2, "later_e_steps": "likelihood"},
+    ],
+>>>>>>> h-thesis
 }
 
 
@@ -67,6 +86,7 @@ def test_choices_are_all_tried():
 
 
 def test_names_are_the_documented_ones():
+<<<<<<< HEAD
     wanted = [
         "bm25",
         "ql",
@@ -84,6 +104,10 @@ def test_names_are_the_documented_ones():
         "lucene-qld",
         "lucene-qljm",
     ]
+=======
+    wanted = ["bm25", "ql", "tfidf", "rm", "rm3", "sd", "sd3", "dce", "rm-dce"]
+    wanted += ["lucene-bm25", "lucene-qld", "lucene-qljm"]
+>>>>>>> h-thesis
     assert [name for name in rankers() if name in wanted] == wanted
 
 

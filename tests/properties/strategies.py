@@ -92,6 +92,8 @@ COMMON = {
     "lambda_query": weights(),
     "lambda_ranking": weights(),
     "mu": mus(),
+    "query_weight": st.sampled_from([0.0, 0.0, 0.0, 0.5, 3.0]),
+    "unjudged_weight": st.sampled_from([0.0, 0.0, 0.2, 1.0]),
 }
 BM25 = {"k1": st.floats(0.1, 3.0), "b": st.floats(0.0, 1.0)}
 CUT = {"fb_terms": st.sampled_from([1, 2, 3, 5, 40]), "original_query_weight": st.floats(0.0, 1.0)}
@@ -103,6 +105,8 @@ SD = {
     "lambda_feedback": weights(),
     "precision": st.one_of(st.just(1e-6), st.just(0.8), st.floats(0.01, 5.0)),
     "iterations": st.sampled_from([1, 1, 2, 4]),
+    "later_e_steps": st.sampled_from(["rescaled", "likelihood"]),
+    "nonrelevant_weight": st.sampled_from([1.0, 1.0, 0.3, 0.0]),
     "posterior": st.sampled_from(["approximate", "exact"]),
     "prior": weights(),
     "mu_feedback": mus(),
@@ -154,6 +158,8 @@ SETTINGS: dict[str, dict[str, st.SearchStrategy]] = {
     "dph": {},
     "bo1": DIVERGENCE,
     "kl": DIVERGENCE,
+    "dce": {"lam": weights(), "length": st.sampled_from(["document", "word"])},
+    "rm-dce": {**COMMON, "lambda_model": weights(), "length": st.sampled_from(["document", "word"])},
     "lucene-bm25": BM25,
     "lucene-qld": {"mu": mus()},
     "lucene-qljm": {"lam": weights()},

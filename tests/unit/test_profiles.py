@@ -7,7 +7,7 @@ import json
 import pytest
 
 from sdretrieval.core.errors import InputError, ParameterError
-from sdretrieval.ranking.profile_files import SHIPPED, profile_settings, read_profile
+from sdretrieval.ranking.profile_files import SHIPPED, WEAK, profile_settings, read_profile, weakness
 from sdretrieval.ranking.registry import make_ranker, rankers
 
 
@@ -30,6 +30,13 @@ def test_the_paper_profile_is_the_paper():
     assert (sd.smoothing, sd.first_stage, sd.posterior) == ("jm", "sd", "approximate")
     assert (rm.lambda_query, rm.lambda_model, rm.lambda_ranking, rm.fb_docs) == (0.7, 0.6, 0.1, 100)
     assert rm.smoothing == "jm"
+
+
+def test_weak_profiles_are_shipped_ones_that_differ():
+    for profile, model in WEAK:
+        assert make_ranker(model, profile=profile) != make_ranker(model)
+    assert "cacm .221" in weakness("paper", "sd") and "cacm .258" in weakness("paper", "rm")
+    assert weakness("paper", "ql") == weakness(None, "sd") == weakness("default", "sd") == ""
 
 
 def test_the_anserini_profile_is_anserini():

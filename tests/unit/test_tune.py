@@ -162,6 +162,9 @@ class Table:
         self.qrels = Qrels({qid: {"d1": 1} for qid in QIDS})
         self.snapshot = SimpleNamespace(fingerprint="f" * 32)
 
+    def identity(self, ranker) -> dict:
+        return identity_of(self, ranker)
+
     def values(self, ranker) -> dict[str, float]:
         self.asked.append((ranker.mu, ranker.lam))
         # Each topic has its own dice, so that one topic's values may change and no other's do.

@@ -200,6 +200,11 @@ class ShardedEngine:
         """Feedback: judged documents where there are any; else the first of the candidates or of all."""
         model = session.model
         learning = [topic for topic in topics if model.uses_feedback and not topic.query.is_empty]
+        if model.learns_beside_judged and any(topic.is_judged for topic in learning):
+            raise ParameterError(
+                f"{model.name}: unjudged documents beside judged ones are for one index, not for shards",
+                remedy="Pass --set unjudged_weight=0.",
+            )
         given, searching = [], []
         for topic in learning:
             depth = model.feedback_depth + len(topic.judged.nonrelevant)

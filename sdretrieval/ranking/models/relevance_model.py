@@ -6,6 +6,9 @@ score(D) = Σ_w θ^R_w log θ^D_w     (5.9)
 λ_Q   smoothing in the first ranking and in W
 λ_M   smoothing of the feedback documents inside θ^R
 λ_CE  smoothing of documents in the final ranking
+
+Documents judged relevant weigh alike. Beside them, the query and unjudged documents may weigh too, as section 5.2 has
+it for SD: see Feedback.labelled.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sdretrieval.core.parameters import choice, count, share, weight
+from sdretrieval.core.parameters import choice, count, parameter, share, weight
 from sdretrieval.index.statistics import Statistics
 from sdretrieval.ranking.base import Expansion, Plan, Ranker, register
 from sdretrieval.ranking.feedback import Feedback, softmax, uniform
@@ -34,6 +37,16 @@ def relevance_model(feedback: Feedback, weights: np.ndarray, smoothing, statisti
     return TermModel(terms, values, float(weights @ (1.0 - shares)))
 
 
+def query_weight_parameter():
+    help = "weight of the query as one more feedback document; one judged relevant, or the best of others, has 1"
+    return parameter(0.0, help, symbol="W_Q", low=0.0, high=1e6)
+
+
+def unjudged_weight_parameter():
+    help = "where documents are judged: weight of the best of the first pass, a judged one having 1; 0 leaves them out"
+    return parameter(0.0, help, symbol="1/W_0", low=0.0, high=1e6)
+
+
 @register
 @dataclass(frozen=True, kw_only=True)
 class RelevanceModel(Ranker):
@@ -49,13 +62,19 @@ class RelevanceModel(Ranker):
     lambda_model: float = weight(0.7, "smoothing of feedback documents", symbol="λ_M")
     lambda_ranking: float = weight(0.3, "smoothing in the final ranking", symbol="λ_CE")
     mu: float = mu_parameter("Dirichlet prior of every stage")
+    query_weight: float = query_weight_parameter()
+    unjudged_weight: float = unjudged_weight_parameter()
 
     def first(self, query: Query, statistics: Statistics) -> Plan:
         return Plan(query.as_counts(), smoother(self.smoothing, self.lambda_query, self.mu), with_constant=True)
 
+    @property
+    def learns_beside_judged(self) -> bool:
+        return self.unjudged_weight > 0
+
     def document_weights(self, query: Query, feedback: Feedback, statistics: Statistics) -> np.ndarray:
         """W, (5.8): query-likelihood posteriors, computed from the documents themselves; judged ones weigh alike."""
-        if feedback.judged:
+        if feedback.judged and not feedback.unjudged:
             return uniform(len(feedback))
         smoothing = smoother(self.smoothing, self.lambda_query, self.mu)
         f = np.zeros(len(statistics.cf))
@@ -64,10 +83,21 @@ class RelevanceModel(Ranker):
         log_likelihood += query.length * smoothing.log_background_share(feedback.rows.lengths)
         return softmax(log_likelihood)
 
-    def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
-        weights = feedback.emphasised(self.document_weights(query, feedback, statistics))
+    def estimate(self, query: Query, feedback: Feedback, statistics: Statistics) -> tuple[TermModel, np.ndarray]:
+        """θ^R, (5.4), and the documents' weights; with ``query_weight``, θ̂^Q is one of the averaged models."""
+        weights, query_share = self.document_weights(query, feedback, statistics), 0.0
+        if self.query_weight or (feedback.judged and feedback.unjudged):
+            weights, query_share = feedback.labelled(weights, self.unjudged_weight, self.query_weight)
+        else:
+            weights = feedback.emphasised(weights)
         smoothing = smoother(self.smoothing, self.lambda_model, self.mu)
-        model = relevance_model(feedback, weights, smoothing, statistics)  # (5.4)
+        model = relevance_model(feedback, weights, smoothing, statistics)
+        if query_share:
+            model = model.mixed(query.as_distribution(), query_share)
+        return model, weights
+
+    def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
+        model, weights = self.estimate(query, feedback, statistics)
         return Expansion(Plan(model, self.final_weighting, with_constant=True), weights)
 
     @property
@@ -82,7 +112,8 @@ class RM3(RelevanceModel):
 
     Only words of the feedback documents are candidates, however common another may be in general English.
 
-    ``mode=anserini`` reproduces Anserini's Rm3Reranker term by term instead (see anserini.py).
+    ``mode=anserini`` reproduces Anserini's Rm3Reranker term by term instead (see anserini.py): it knows neither
+    ``query_weight`` nor ``unjudged_weight``.
     """
 
     name: ClassVar[str] = "rm3"
@@ -97,6 +128,10 @@ class RM3(RelevanceModel):
     k1: float = k1_parameter()
     b: float = b_parameter()
 
+    @property
+    def learns_beside_judged(self) -> bool:
+        return self.mode != "anserini" and super().learns_beside_judged
+
     def first(self, query: Query, statistics: Statistics) -> Plan:
         if self.mode == "anserini":
             return anserini.first_plan(self, query)
@@ -107,9 +142,7 @@ class RM3(RelevanceModel):
     def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
         if self.mode == "anserini":
             return anserini.expand(self, query, feedback, statistics)
-        weights = feedback.emphasised(self.document_weights(query, feedback, statistics))
-        smoothing = smoother(self.smoothing, self.lambda_model, self.mu)
-        model = relevance_model(feedback, weights, smoothing, statistics)
+        model, weights = self.estimate(query, feedback, statistics)
         cut = model.folded(statistics.p).strongest(self.fb_terms).normalised()
         # Documents judged relevant may be empty: then there is nothing to mix the query with.
         typed = query.as_distribution()

@@ -7,6 +7,16 @@
     score(D) = Σ_{w in D} (α^R_w - α^N_w) φ_w           (4.31)  documents smoothed with λ_E2
     S = K |Q|                                           (5.28), section 5.3.4
 
+Documents judged relevant weigh alike; beside them, the query and unjudged documents may weigh too (below (5.14), and
+(6.19): see Feedback.labelled). α^N may be learnt from documents judged not relevant.
+
+**Later E-steps.** The exponent of (5.26) has S λ (θ̂ - θ^GE), where λ = λ_M1 as long as α^R is the query's. After an
+M-step it has about S λ_M2 (Σ_i W_i θ̂^i - θ^GE): with λ_M2 = 1e-4 and the same S, all weights would be alike. Condition
+(5.28), S λ = |Q|, asks for another S from then on, S = K |Q| / λ_M2, the documents smoothed with λ_E1 as before
+(``later_e_steps=rescaled``). That is Table 5.1 gone through again, with a smoothing of its own for every step, and
+nothing says that it climbs. EM proper (``likelihood``) has the same S and one smoothing, λ_M2, in both of its steps:
+the likelihood of the mixture never falls, and the weights become alike.
+
     φ_w = log(1 + λ θ̂^D_w / ((1-λ) θ^GE_w))
 
 Inside, classes are kept as a = α/S, which sums to one: the geometric mean (5.13) is, by (3.33),
@@ -20,7 +30,7 @@ English.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, logsumexp
@@ -31,9 +41,12 @@ from sdretrieval.ranking.base import Expansion, Plan, Ranker, register
 from sdretrieval.ranking.feedback import Feedback, Rows, softmax, uniform
 from sdretrieval.ranking.models.bm25 import b_parameter, k1_parameter
 from sdretrieval.ranking.models.query_likelihood import mu_parameter, smoother
+from sdretrieval.ranking.models.relevance_model import query_weight_parameter, unjudged_weight_parameter
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel
-from sdretrieval.ranking.weighting import BM25, Weighting
+from sdretrieval.ranking.weighting import BM25, Dirichlet, JelinekMercer, Weighting
+
+MOST_ITERATIONS = 100  # of EM, where it is to run until nothing changes
 
 
 def precision_parameter(default: float, grid: tuple[float, ...]):
@@ -93,8 +106,18 @@ class SmoothedDirichlet(Ranker):
     lambda_ranking: float = weight(0.5, "smoothing of documents in the final ranking", symbol="λ_E2")
     precision: float = precision_parameter(0.3, (0.1, 0.2, 0.3, 0.5, 0.8))
     iterations: int = parameter(1, "EM iterations; 0 runs to convergence (at most 100)", low=0, high=1000)
+    later_e_steps: str = choice(
+        "rescaled",
+        "from the second iteration on: S λ = |Q| kept up, or EM on one likelihood",
+        ("rescaled", "likelihood"),
+    )
     posterior: str = choice("approximate", "document weights: (5.26), or the exact (5.16)", ("approximate", "exact"))
     prior: float = weight(0.01, "prior probability of relevance, for the exact posterior", symbol="π_R")
+    query_weight: float = query_weight_parameter()
+    unjudged_weight: float = unjudged_weight_parameter()
+    nonrelevant_weight: float = share(
+        1.0, "share of documents judged not relevant in α^N; the rest is general English", symbol="ν", grid=()
+    )
     mu: float = mu_parameter("Dirichlet prior in rankings")
     mu_feedback: float = parameter(1e5, "Dirichlet prior in the M-step", low=0.0, high=1e12, open=True)
     k1: float = k1_parameter()
@@ -113,28 +136,71 @@ class SmoothedDirichlet(Ranker):
         return TermModel(query.terms, lam * query.as_distribution().weights, -lam)
 
     # -- EM ------------------------------------------------------------------------------------------------------
+    @property
+    def learns_beside_judged(self) -> bool:
+        return self.unjudged_weight > 0
+
     def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
         S = self.precision * query.length
         nonrelevant = self._nonrelevant(feedback, statistics)
-        weights = feedback.emphasised(self._first_e_step(query, feedback, nonrelevant, statistics, S))
-        relevant = SDClass.fit(feedback.rows, weights, self._smoothing_feedback, statistics)  # (5.13)
-        bounds: list[float] = []
-        converged = feedback.judged or self.iterations == 1
-        if not feedback.judged and self.iterations != 1:
-            limit = self.iterations or 100
-            ratios = self._log_ratios(feedback, relevant, nonrelevant, statistics, S)
-            bounds.append(self._bound(ratios))
-            for _ in range(limit - 1):
-                weights = feedback.emphasised(self._posterior(ratios))
-                relevant = SDClass.fit(feedback.rows, weights, self._smoothing_feedback, statistics)
-                ratios = self._log_ratios(feedback, relevant, nonrelevant, statistics, S)
-                bounds.append(self._bound(ratios))
-                converged = bounds[-1] - bounds[-2] <= 1e-10 * max(1.0, abs(bounds[-1]))
-                if converged and not self.iterations:
-                    break
+        chances = self._first_e_step(query, feedback, nonrelevant, statistics, S)
+        weights, relevant = self._m_step(query, feedback, chances, statistics)
+        em: dict[str, Any] = {"iterations": 1, "bounds": [], "converged": True}
+        given = feedback.judged and not feedback.unjudged  # nothing is left to be found out
+        if self.iterations != 1 and not given:
+            weights, relevant, em = self._later_iterations(query, feedback, weights, relevant, nonrelevant, statistics)
         excess = relevant.excess(statistics).plus(nonrelevant.excess(statistics).scaled(-1.0))
-        notes = {"S": S, "bounds": bounds, "converged": converged, "c": relevant.c}
+        notes = {"S": S, **em, "c": relevant.c}
         return Expansion(self._final_plan(query, excess, S, statistics), weights, notes)
+
+    def _later_iterations(
+        self,
+        query: Query,
+        feedback: Feedback,
+        weights: np.ndarray,
+        relevant: SDClass,
+        nonrelevant: SDClass,
+        statistics: Statistics,
+    ) -> tuple[np.ndarray, SDClass, dict[str, Any]]:
+        """From the first M-step on: until nothing changes, or as often as asked for."""
+        S, climbing = self.precision * query.length, self.later_e_steps == "likelihood"
+        smoothing = self._smoothing_feedback if climbing else self._smoothing_first
+        if not climbing:
+            S /= self._later_share(feedback)  # (5.28)
+        bounds: list[float] = []
+        done, converged = 1, False
+        ratios = self._log_ratios(feedback, relevant, nonrelevant, statistics, S, smoothing)
+        bounds.append(self._bound(ratios))
+        while done < (self.iterations or MOST_ITERATIONS):
+            before = weights
+            weights, relevant = self._m_step(query, feedback, self._posterior(ratios), statistics)
+            ratios = self._log_ratios(feedback, relevant, nonrelevant, statistics, S, smoothing)
+            bounds.append(self._bound(ratios))
+            done += 1
+            if climbing:
+                converged = bounds[-1] - bounds[-2] <= 1e-10 * max(1.0, abs(bounds[-1]))
+            else:
+                converged = float(np.abs(weights - before).max()) <= 1e-6
+            if converged and not self.iterations:
+                break
+        return weights, relevant, {"iterations": done, "bounds": bounds if climbing else [], "converged": converged}
+
+    def _m_step(
+        self, query: Query, feedback: Feedback, chances: np.ndarray, statistics: Statistics
+    ) -> tuple[np.ndarray, SDClass]:
+        """The documents' weights, and a^R = 1/Z Π_i (θ^i)^{W_i}, (5.13), with the query among the θ's if it weighs."""
+        if not (self.query_weight or (feedback.judged and feedback.unjudged)):
+            weights = feedback.emphasised(chances)
+            return weights, SDClass.fit(feedback.rows, weights, self._smoothing_feedback, statistics)
+        weights, query_share = feedback.labelled(chances, self.unjudged_weight, self.query_weight)
+        rows, weighed = feedback.rows, weights
+        if query_share:
+            rows, weighed = rows.with_query(query), np.append(weights * (1.0 - query_share), query_share)
+        return weights, SDClass.fit(rows, weighed, self._smoothing_feedback, statistics)
+
+    def _later_share(self, feedback: Feedback) -> float:
+        """λ_M2, or the feedback documents' mean share of their own words where that depends on their lengths."""
+        return max(float(self._smoothing_feedback.document_shares(feedback.rows.lengths).mean()), 1e-12)
 
     def _final_plan(self, query: Query, excess: TermModel, S: float, statistics: Statistics) -> Plan:
         return Plan(excess.scaled(S), self._smoothing_ranking)  # (4.31)
@@ -144,7 +210,8 @@ class SmoothedDirichlet(Ranker):
         if feedback.nonrelevant is None or len(feedback.nonrelevant) == 0:
             return SDClass.general_english()
         rows = feedback.nonrelevant
-        return SDClass.fit(rows, uniform(len(rows)), self._smoothing_feedback, statistics)
+        # What a weight lacks of one is general English's: a ∝ p exp(Σ_i W_i φ_i).
+        return SDClass.fit(rows, self.nonrelevant_weight * uniform(len(rows)), self._smoothing_feedback, statistics)
 
     def _first_e_step(
         self, query: Query, feedback: Feedback, nonrelevant: SDClass, statistics: Statistics, S: float
@@ -153,7 +220,7 @@ class SmoothedDirichlet(Ranker):
 
         After a BM25 first pass its score stands for the log ratio |Q| Σ_w (θ̂^Q_w - θ^GE_w) φ_w: K sharpens either.
         """
-        if feedback.judged:
+        if feedback.judged and not feedback.unjudged:
             return uniform(len(feedback))
         if self.first_stage == "bm25" and self.posterior == "approximate":
             return softmax(self.precision * feedback.scores)
@@ -169,11 +236,17 @@ class SmoothedDirichlet(Ranker):
         return self._posterior(ratios + S * (entropies + float(excess[used] @ statistics.log_p[used])))  # (5.18)
 
     def _log_ratios(
-        self, feedback: Feedback, relevant: SDClass, nonrelevant: SDClass, statistics: Statistics, S: float
+        self,
+        feedback: Feedback,
+        relevant: SDClass,
+        nonrelevant: SDClass,
+        statistics: Statistics,
+        S: float,
+        smoothing: JelinekMercer | Dirichlet,
     ) -> np.ndarray:
-        """log P(θ^i|α^R) / P(θ^i|α^N), (5.18), the documents smoothed as in the M-step: so that EM cannot lose."""
+        """log P(θ^i|α^R) / P(θ^i|α^N), (5.18)."""
         excess = relevant.excess(statistics).plus(nonrelevant.excess(statistics).scaled(-1.0))
-        document = feedback.rows.scores(excess.dense(statistics.p), self._smoothing_feedback, statistics)
+        document = feedback.rows.scores(excess.dense(statistics.p), smoothing, statistics)
         constant = float(excess.weights @ statistics.log_p[excess.terms]) + excess.background * statistics.entropy_sum
         entropies = nonrelevant.negative_entropy(statistics) - relevant.negative_entropy(statistics)
         return S * (document + constant + entropies)

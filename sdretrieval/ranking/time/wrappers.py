@@ -145,7 +145,7 @@ class TimePrior(TimeWrapper):
         if feedback is not None and (feedback.judged or self.evidence == "posterior"):
             first = _float_times(times_of_docs[feedback.docs])
             weights = uniform(len(feedback))
-            if not feedback.judged and result.expansion is not None:
+            if (feedback.unjudged or not feedback.judged) and result.expansion is not None:
                 weights = np.asarray(result.expansion.weights, dtype=np.float64)
             kept = np.isfinite(first) & (weights > 0)
             first, weights = first[kept], weights[kept] / max(float(weights[kept].sum()), 1e-300)
