@@ -24,9 +24,8 @@ from scipy.sparse import csr_matrix, diags, vstack
 
 from benchmarks.collections import INDEXES, ROOT, Collection
 from sdretrieval.evaluate.significance import correct, paired_t
-from sdretrieval.learn.evolving.frames import choose_labelled
+from sdretrieval.learn.evolving.frames import auc, choose_labelled
 from sdretrieval.learn.evolving.graph import laplacian, neighbour_graph
-from sdretrieval.learn.evolving.history import auc
 from sdretrieval.learn.evolving.solver import LinearGram, RandomWalkGram, joined, project, solve
 
 Floats = np.ndarray
@@ -497,11 +496,7 @@ def as_of_idf(data: Posts, chosen: dict[str, tuple[float, float]]) -> str:
 
 def picture(outcomes: dict, lists: tuple[str, ...], months: list[str], path: Path) -> None:
     """Figure 2: spatial cost, temporal cost and AUC over time."""
-    import matplotlib
-
-    from sdretrieval.core.files import atomic_writer
-    from sdretrieval.estimate.time.drift_plots import STYLE
-    from sdretrieval.learn.evolving.plots import cost_figure
+    from sdretrieval.learn.evolving.plots import write_costs
 
     curves = {
         name: {
@@ -511,10 +506,7 @@ def picture(outcomes: dict, lists: tuple[str, ...], months: list[str], path: Pat
         }
         for name in (SSL, FRAME, ALL)
     }
-    with matplotlib.rc_context(STYLE):
-        figure = cost_figure(months, curves)
-        with atomic_writer(path, binary=True) as stream:
-            figure.savefig(stream, format="png", dpi=80)
+    write_costs(path, months, curves, dpi=80)
 
 
 def section() -> str:

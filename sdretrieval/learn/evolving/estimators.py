@@ -76,7 +76,7 @@ class SSLE(FrameClassifier):
     Attributes
     ----------
     classes_ : the labels seen so far, sorted
-    frames_ : a :class:`~sdretrieval.learn.evolving.history.FrameRecord` of each frame
+    frames_ : a :class:`~sdretrieval.learn.evolving.frames.FrameRecord` of each frame
 
     Examples
     --------
@@ -108,7 +108,7 @@ class SSLE(FrameClassifier):
             return LinearFunction(previous.coef + X.T @ answer.beta)
         return Expansion(self.feature_kernel_, (*previous.blocks, (X, answer.beta)))
 
-    def _on_frame(self, previous: Function, X: Any, cross: Floats | None) -> Floats:
+    def _prior(self, previous: Function, X: Any, cross: Floats | None) -> Floats:
         """f_{t-1} on the documents of frame t: K_{t,t-1} α_{t-1}."""
         if self.kernel != "precomputed":
             return previous.values(X)
