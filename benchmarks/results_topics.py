@@ -30,14 +30,7 @@ from sdretrieval.core.plotting import empty_figure
 from sdretrieval.learn.lcsc import LocalContextSparseCoding, Sequences
 from sdretrieval.learn.lcsc.contexts import local_contexts
 from sdretrieval.learn.lcsc.pictures import COLOURS, png_strips
-from sdretrieval.learn.lcsc.segmentation import (
-    mean_run_length,
-    p_k,
-    segment,
-    strongest_themes,
-    theme_shares,
-    window_diff,
-)
+from sdretrieval.learn.lcsc.segmentation import p_k, segment, theme_shares, window_diff
 from sdretrieval.learn.lcsc.sequences import lucene_words, sequences
 
 KEPT = ROOT / ".cache" / "results" / "topics"
@@ -315,6 +308,12 @@ def lda_shares(document: Sequences, spans: list[tuple[int, int]], n_topics: int)
     return shares / shares.sum(axis=1, keepdims=True)
 
 
+def mean_run_length(shares: np.ndarray) -> float:
+    """How many positions in a row have the same strongest theme (or none), on average."""
+    strongest = np.where(shares.max(axis=1) > 0, shares.argmax(axis=1), -1)
+    return len(strongest) / (1 + int((strongest[1:] != strongest[:-1]).sum()))
+
+
 def paris_part(n_topics: int = 15) -> str:
     document, sections, parts, spans = paris()
     n = document.n_tokens
@@ -322,7 +321,7 @@ def paris_part(n_topics: int = 15) -> str:
 
     def measure(label: str, shares: np.ndarray | None) -> None:
         """Without shares: cut into equal lengths."""
-        cells = [label, "—" if shares is None else f"{mean_run_length(strongest_themes(shares)):.1f}"]
+        cells = [label, "—" if shares is None else f"{mean_run_length(shares):.1f}"]
         for truth in (sections, parts):
             m = len(truth) + 1
             cuts = [round(i * n / m) for i in range(1, m)] if shares is None else segment(shares, n_segments=m)

@@ -237,7 +237,7 @@ def test_files_that_are_no_themes(tmp_path):
         (whole, {"ptr": column["ptr"]}),
     ):
         save_arrays(tmp_path / "bad", "topic model", header, arrays)
-        with pytest.raises(InputError, match="cannot be used"):
+        with pytest.raises(InputError, match="is not a topic model this version can use"):
             LocalContextSparseCoding.load(tmp_path / "bad")
 
 
