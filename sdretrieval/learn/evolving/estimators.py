@@ -15,7 +15,16 @@ from sdretrieval.core.parameters import choice
 from sdretrieval.core.progress import progress
 from sdretrieval.learn.evolving.frame_classifier import FrameClassifier, plain_name
 from sdretrieval.learn.evolving.functions import Expansion, Function, LinearFunction, widen
-from sdretrieval.learn.evolving.solver import Floats, Gram, RandomWalkGram, Solution, joined, project
+from sdretrieval.learn.evolving.solver import (
+    DenseGram,
+    Floats,
+    Gram,
+    RandomWalkGram,
+    Solution,
+    joined,
+    project,
+    random_walk,
+)
 
 
 class SSL(FrameClassifier):
@@ -144,32 +153,31 @@ class SSLEOffline(FrameClassifier):
             for span in progress(spans, label="graphs", unit="frames")
         ]
         smooth = joined([L * (self.gamma_I / n**2) for L, n in zip(graphs, sizes, strict=True)])
-        if self.kernel == "linear":
-            gram = RandomWalkGram(X, sizes)
-        else:
-            gram = RandomWalkGram(self._gram(X).dense(), sizes, precomputed=True)
+        linear = RandomWalkGram(X, sizes) if self.kernel == "linear" else None
+        gram = linear or DenseGram(random_walk(sizes) * self._gram(X).dense())
         answer = self._solve(gram, smooth, codes)
-        functions = self._all_functions(gram, X, answer.beta, order, total)
-        steps = answer.iterations
-        previous = None
+        if linear is not None:
+            functions = self._linear(linear, answer.beta)
+        else:
+            functions = self._expansions(X, np.repeat(np.arange(len(sizes)), sizes), answer.beta, order, total)
+        previous, steps = None, answer.iterations
         for (name, _), span, L, function in zip(groups, spans, graphs, functions, strict=True):
             self._keep(plain_name(name), codes[span], L, answer.values[span], function, previous, None, steps)
             previous = function
         return self
 
-    def _all_functions(
-        self, gram: RandomWalkGram, X: Any, beta: Floats, order: NDArray[np.intp], total: int
+    def _linear(self, gram: RandomWalkGram, beta: Floats) -> list[Function]:
+        """f_t = Σ_s min(s, t) Σ_i β_is K(·, x_is) as weights of features."""
+        weights = gram.weights(beta)
+        coefs = np.zeros((len(weights), self.n_features_in_, beta.shape[1]))
+        coefs[:, gram.columns] = weights
+        return [LinearFunction(coef) for coef in coefs]
+
+    def _expansions(
+        self, X: Any, frame: NDArray[np.intp], beta: Floats, order: NDArray[np.intp], total: int
     ) -> list[Function]:
-        """f_t = Σ_s min(s, t) Σ_i β_is K(·, x_is)."""
-        if self.kernel == "linear":
-            functions: list[Function] = []
-            for weights in gram.weights(beta):
-                coef = np.zeros((X.shape[1], beta.shape[1]))
-                coef[gram.columns] = weights
-                functions.append(LinearFunction(coef))
-            return functions
-        frames = range(len(gram.sizes))
-        expansions = [np.minimum(gram.frame + 1.0, t + 1.0)[:, None] * beta for t in frames]
+        """The same for other kernels."""
+        expansions = [np.minimum(frame + 1.0, t + 1.0)[:, None] * beta for t in np.unique(frame)]
         if self.kernel == "precomputed":  # predict is given K(new, training documents) in the order of fit
             back = np.zeros(total, dtype=np.intp)
             back[order] = np.arange(len(order))
