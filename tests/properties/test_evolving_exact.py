@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import evolving_oracle as oracle
 import numpy as np
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
@@ -14,14 +14,7 @@ from sdretrieval.learn.evolving.solver import LinearGram, project, solve
 
 
 def examples(n: int):
-    return settings(
-        max_examples=n,
-        derandomize=True,
-        deadline=None,
-        database=None,
-        phases=[Phase.explicit, Phase.generate],
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
+    return settings(max_examples=n, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite
@@ -96,16 +89,14 @@ def test_offline_is_no_worse_than_online_on_its_own_objective(many: list, gammas
         L = laplacian(neighbour_graph(csr_matrix(Z))).toarray()
         parts.append((Z, L, y[when == t] != 0, y[when == t]))
     values = {}
-    for name, model in {
-        "offline": SSLEOffline(gamma_A=gamma_A, gamma_I=gamma_I, classes=["a", "b"]),
-        "online": SSLE(gamma_A=gamma_A, gamma_I=gamma_I, classes=["a", "b"], representer="history"),
-        "frame": SSLE(gamma_A=gamma_A, gamma_I=gamma_I, classes=["a", "b"]),
-    }.items():
+    options = {"gamma_A": gamma_A, "gamma_I": gamma_I, "classes": ["a", "b"]}
+    online = {"online": SSLE(representer="history", **options), "frame": SSLE(**options)}
+    for name, model in {"offline": SSLEOffline(**options), **online}.items():
         model.fit(X, labels, frames=when)
         ws = np.array([model.decision_function(np.eye(d), frames=[t] * d) for t in range(len(many))])
         values[name] = oracle.objective_6(ws, parts, gamma_A, gamma_I)
     assert values["offline"] <= min(values["online"], values["frame"]) + 1e-7
     if len(many) == 1 and (y != 0).any():
-        alone = SSL(gamma_A=gamma_A, gamma_I=gamma_I, classes=["a", "b"]).fit(X, labels)
+        alone = SSL(**options).fit(X, labels)
         np.testing.assert_allclose(alone.decision_function(X), model.decision_function(X), atol=1e-7)
         assert abs(values["offline"] - values["online"]) <= 1e-7

@@ -18,7 +18,7 @@ from sdretrieval.learn.tracking.state import CHECKPOINT, JOURNAL, StateFolder, l
 from sdretrieval.learn.tracking.story import Forgetting
 from sdretrieval.learn.tracking.story_models import MODELS, make_model
 from sdretrieval.learn.tracking.stream_background import GROWTH, Background
-from sdretrieval.learn.tracking.tracker import Tracker
+from sdretrieval.learn.tracking.tracker import Step, Tracker
 
 Text = list[str]
 # Adaptation thresholds that some documents pass and others do not.
@@ -60,11 +60,12 @@ def make_tracker(name: str, *, grows: bool = True, forget: bool = False) -> Trac
 
 def follow(tracker: Tracker, stream: list[tuple[str, Text, int]]) -> list[tuple]:
     """Every decision there is, as plain values."""
-    found = []
-    for docid, words, time in stream:
-        step = tracker.process(tracker.background.document(docid, words, time))
-        found += [(d.docid, d.story, d.score, d.on_topic, d.adapted) for d in step.decisions()]
-    return found
+    steps = (tracker.process(tracker.background.document(*document)) for document in stream)
+    return [decision for step in steps for decision in plain(step)]
+
+
+def plain(step: Step) -> list[tuple]:
+    return [(d.docid, d.story, d.score, d.on_topic, d.adapted) for d in step.decisions()]
 
 
 @pytest.mark.parametrize("forget", [False, True])
@@ -269,39 +270,30 @@ def run_with_state(folder: Path, stream: list[tuple[str, Text, int]], *, stop: i
         if state.exists:
             tracker, step, _ = state.resume()
             if step is not None:
-                found += [(d.docid, d.story, d.score, d.on_topic, d.adapted) for d in step.decisions()]
+                found += plain(step)
         else:
             tracker = make_tracker("sd")
             state.checkpoint(tracker, [])
         for docid, words, time in stream[tracker.n_seen : stop]:
             document = tracker.background.document(docid, words, time)
             state.before(tracker, document, [])
-            step = tracker.process(document)
-            found += [(d.docid, d.story, d.score, d.on_topic, d.adapted) for d in step.decisions()]
+            found += plain(tracker.process(document))
             state.after(tracker, [])
         return found
 
 
-@pytest.mark.parametrize("stop", [0, 1, 9, 10, 11, 37])
-def test_left_without_goodbye_nothing_is_lost(stop: int, tmp_path: Path) -> None:
-    """The last document before the crash is told again, all else once."""
+@pytest.mark.parametrize("unfinished", [b"", b'[17, "d0-17", 170'])
+@pytest.mark.parametrize("stop", [0, 1, 9, 10, 11, 17, 37])
+def test_left_without_goodbye_nothing_is_lost(stop: int, unfinished: bytes, tmp_path: Path) -> None:
+    """The last document before the crash is told again, all else once; a line that was not finished is dropped."""
     stream = texts(50)
     whole = follow(make_tracker("sd"), stream)
     first = run_with_state(tmp_path / "s", stream, stop=stop)
+    with open(tmp_path / "s" / JOURNAL, "ab") as journal:
+        journal.write(unfinished)
     second = run_with_state(tmp_path / "s", stream)
     again = [d for d in second if stop and d[0] == stream[stop - 1][0]]
     assert set(again) <= set(first)
-    assert first + second[len(again) :] == whole
-
-
-def test_an_unfinished_line_of_the_journal_is_dropped(tmp_path: Path) -> None:
-    stream = texts(30)
-    whole = follow(make_tracker("sd"), stream)
-    first = run_with_state(tmp_path / "s", stream, stop=17)
-    with open(tmp_path / "s" / JOURNAL, "ab") as journal:
-        journal.write(b'[17, "d0-17", 170')
-    second = run_with_state(tmp_path / "s", stream)
-    again = [d for d in second if d[0] == "d0-16"]
     assert first + second[len(again) :] == whole
 
 
@@ -340,23 +332,22 @@ def test_damaged_journals_and_busy_folders_are_refused(tmp_path: Path) -> None:
 
 def test_bad_input() -> None:
     background = Background()
-    with pytest.raises(ParameterError, match=r"adapt_threshold 0.1 is below threshold 0.5"):
-        Tracker(make_model("rm"), background, threshold=0.5, adapt_threshold=0.1)
-    with pytest.raises(ParameterError, match="threshold must be a number"):
-        Tracker(make_model("rm"), background, threshold=float("nan"))
-    with pytest.raises(ParameterError, match="max_terms"):
-        Tracker(make_model("rm"), background, max_terms=0)
-    tracker = Tracker(make_model("rm"), background)
-    with pytest.raises(ParameterError, match="no seed with a word"):
-        tracker.add_story("t", [background.document("q", [])])
-    tracker.add_story("t", [background.document("q", ["a"])])
-    with pytest.raises(ParameterError, match="already followed"):
-        tracker.add_story("t", [background.document("q", ["a"])])
-    with pytest.raises(ParameterError, match="'u' is not followed"):
-        tracker.learn("u", background.document("d", ["a"]))
-    with pytest.raises(ParameterError, match="counts must be positive"):
-        background.document("d", {"a": 0})
-    with pytest.raises(ParameterError, match="2 columns, but there are 3 words"):
-        Background.of_counts(np.ones((1, 2)), ["a", "b", "c"])
-    with pytest.raises(ParameterError, match="without a threshold"):
-        list(tracker.process(background.document("d", ["a"])).decisions(only_on_topic=True))
+    for options, told in (
+        ({"threshold": 0.5, "adapt_threshold": 0.1}, "adapt_threshold 0.1 is below threshold 0.5"),
+        ({"threshold": float("nan")}, "threshold must be a number"),
+        ({"max_terms": 0}, "max_terms"),
+    ):
+        with pytest.raises(ParameterError, match=told):
+            Tracker(make_model("rm"), background, **options)
+    tracker, document = Tracker(make_model("rm"), background), background.document("d", ["a"])
+    tracker.add_story("t", [document])
+    for call, told in (
+        (lambda: tracker.add_story("u", [background.document("q", [])]), "no seed with a word"),
+        (lambda: tracker.add_story("t", [document]), "already followed"),
+        (lambda: tracker.learn("u", document), "'u' is not followed"),
+        (lambda: background.document("d", {"a": 0}), "counts must be positive"),
+        (lambda: Background.of_counts(np.ones((1, 2)), ["a", "b", "c"]), "2 columns, but there are 3 words"),
+        (lambda: list(tracker.process(document).decisions(only_on_topic=True)), "without a threshold"),
+    ):
+        with pytest.raises(ParameterError, match=told):
+            call()
