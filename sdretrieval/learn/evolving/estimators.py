@@ -145,8 +145,7 @@ class SSLEOffline(FrameClassifier):
         sizes = [len(rows) for _, rows in groups]
         codes = self._codes(y)[order]
         precomputed = self.kernel == "precomputed"
-        total = X.shape[0]
-        X = X[np.ix_(order, order)] if precomputed else X[order]
+        given, X = X, X[np.ix_(order, order)] if precomputed else X[order]
         spans = [slice(a, b) for a, b in pairwise(np.cumsum([0, *sizes]))]
         graphs = [
             self._laplacian(X[span, span] if precomputed else X[span])
@@ -158,8 +157,8 @@ class SSLEOffline(FrameClassifier):
         answer = self._solve(gram, smooth, codes)
         if linear is not None:
             functions = self._linear(linear, answer.beta)
-        else:
-            functions = self._expansions(X, np.repeat(np.arange(len(sizes)), sizes), answer.beta, order, total)
+        else:  # of a precomputed kernel, predict is given K(new, training documents) in the order of fit
+            functions = self._expansions(*(given, order) if precomputed else (X, slice(None)), sizes, answer.beta)
         previous, steps = None, answer.iterations
         for (name, _), span, L, function in zip(groups, spans, graphs, functions, strict=True):
             self._keep(plain_name(name), codes[span], L, answer.values[span], function, previous, None, steps)
@@ -173,19 +172,13 @@ class SSLEOffline(FrameClassifier):
         coefs[:, gram.columns] = weights
         return [LinearFunction(coef) for coef in coefs]
 
-    def _expansions(
-        self, X: Any, frame: NDArray[np.intp], beta: Floats, order: NDArray[np.intp], total: int
-    ) -> list[Function]:
-        """The same for other kernels."""
-        expansions = [np.minimum(frame + 1.0, t + 1.0)[:, None] * beta for t in np.unique(frame)]
-        if self.kernel == "precomputed":  # predict is given K(new, training documents) in the order of fit
-            back = np.zeros(total, dtype=np.intp)
-            back[order] = np.arange(len(order))
-            left_out = np.ones(total, dtype=bool)
-            left_out[order] = False
-            expansions = [np.where(left_out[:, None], 0.0, alpha[back]) for alpha in expansions]
-            X = X[np.ix_(back, back)]
-        return [Expansion(self.feature_kernel_, ((X, alpha),)) for alpha in expansions]
+    def _expansions(self, X: Any, places: Any, sizes: list[int], beta: Floats) -> list[Function]:
+        """The same for other kernels; ``places``: of the frames' documents among those of X."""
+        frame = np.repeat(np.arange(1.0, len(sizes) + 1.0), sizes)
+        alphas = np.zeros((len(sizes), X.shape[0], beta.shape[1]))
+        for t, alpha in enumerate(alphas, 1):
+            alpha[places] = np.minimum(frame, t)[:, None] * beta
+        return [Expansion(self.feature_kernel_, ((X, alpha),)) for alpha in alphas]
 
     @property
     def partial_fit(self) -> Any:
