@@ -158,7 +158,8 @@ class SSLEOffline(FrameClassifier):
         if linear is not None:
             functions = self._linear(linear, answer.beta)
         else:  # of a precomputed kernel, predict is given K(new, training documents) in the order of fit
-            functions = self._expansions(*(given, order) if precomputed else (X, slice(None)), sizes, answer.beta)
+            documents, places = (given, order) if precomputed else (X, np.arange(len(order)))
+            functions = self._expansions(documents, places, sizes, answer.beta)
         previous, steps = None, answer.iterations
         for (name, _), span, L, function in zip(groups, spans, graphs, functions, strict=True):
             self._keep(plain_name(name), codes[span], L, answer.values[span], function, previous, None, steps)
@@ -172,7 +173,7 @@ class SSLEOffline(FrameClassifier):
         coefs[:, gram.columns] = weights
         return [LinearFunction(coef) for coef in coefs]
 
-    def _expansions(self, X: Any, places: Any, sizes: list[int], beta: Floats) -> list[Function]:
+    def _expansions(self, X: Any, places: NDArray[np.intp], sizes: list[int], beta: Floats) -> list[Function]:
         """The same for other kernels; ``places``: of the frames' documents among those of X."""
         frame = np.repeat(np.arange(1.0, len(sizes) + 1.0), sizes)
         alphas = np.zeros((len(sizes), X.shape[0], beta.shape[1]))
