@@ -12,8 +12,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
 from typing import Any
 
@@ -365,13 +365,7 @@ def reuters(n_splits: int = SPLITS) -> str:
     rows = experiment(task, [model for model in MODELS if model.name != "SD-CE"])
     again = instances_task(task, extra["wanted"], n_splits)
     alone = [
-        Row(
-            row.model,
-            row.chosen,
-            row.validation,
-            row.tried,
-            values=[again.measure(row.model.make(**row.chosen), split) for split in again.splits],
-        )
+        replace(row, values=[again.measure(row.model.make(**row.chosen), split) for split in again.splits])
         for row in progress(rows, total=len(rows), label="single topics", unit=" models")
     ]
     lines = [
@@ -448,20 +442,14 @@ TABLES = {"reuters": reuters, "newsgroups": newsgroups}
 
 
 def section() -> str:
-    return "\n\n".join(_told())
-
-
-def _told() -> Iterator[str]:
-    yield (
+    parts = [
         "Generative classifiers of thesis chapter 4 beside its own numbers. Porter stems, stop words dropped, no "
         "feature selection; free parameters by hill climbing on a validation split of one training set, then fixed. "
         "What differs, and why, is told in [CLASSIFICATION.md](CLASSIFICATION.md)."
-    )
+    ]
     for make, name in ((reuters, "reuters21578"), (newsgroups, "20news-bydate")):
-        if Collection(name).available:
-            yield make()
-        else:
-            yield f"### {name}\n\nnot on this machine"
+        parts.append(make() if Collection(name).available else f"### {name}\n\nnot on this machine")
+    return "\n\n".join(parts)
 
 
 if __name__ == "__main__":

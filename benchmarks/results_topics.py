@@ -99,16 +99,8 @@ def lcsc(task: News, n_topics: int, bandwidth: float = 1.0, loss: str = "squared
     """Accuracy, and what it took. Topics see no labels and no test documents."""
 
     def make() -> dict:
-        model = LocalContextSparseCoding(
-            n_topics,
-            bandwidth=bandwidth,
-            sparsity=LAMBDA,
-            coupling=RHO,
-            loss=loss,
-            max_iter=STEPS,
-            random_state=0,
-            n_jobs=THREADS,
-        )
+        settings = {"bandwidth": bandwidth, "sparsity": LAMBDA, "coupling": RHO, "loss": loss, "max_iter": STEPS}
+        model = LocalContextSparseCoding(n_topics, random_state=0, n_jobs=THREADS, **settings)
         began = time.perf_counter()
         z_train = model.fit_transform(task.train)
         seconds = time.perf_counter() - began
