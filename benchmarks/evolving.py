@@ -89,14 +89,8 @@ def against_18() -> tuple[float, float, float]:
     from sdretrieval.learn.evolving.solver import LinearGram, project, solve
 
     (X0, _, shown0), (X, _, shown) = frame(DENSE, 0), frame(DENSE, 1)
-    first = solve(
-        LinearGram(X0),
-        laplacian(neighbour_graph(X0)) * (GAMMA_I / DENSE**2),
-        shown0 >= 0,
-        signs(shown0),
-        gamma_A=GAMMA_A,
-    )
-    L = laplacian(neighbour_graph(X)) * (GAMMA_I / DENSE**2)
+    L0, L = (laplacian(neighbour_graph(Z)) * (GAMMA_I / DENSE**2) for Z in (X0, X))
+    first = solve(LinearGram(X0), L0, shown0 >= 0, signs(shown0), gamma_A=GAMMA_A)
     began = time.perf_counter()
     K = (X @ X.T).toarray()
     C = (shown >= 0).astype(float)

@@ -12,9 +12,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from sklearn.svm import LinearSVC
 
 from benchmarks.collections import Collection
 from sdretrieval.core.progress import progress
-from sdretrieval.evaluate.significance import compare_values
+from sdretrieval.evaluate.significance import Comparison, compare_values
 from sdretrieval.learn.classify import (
     DCMClassifier,
     DirichletClassifier,
@@ -41,32 +41,10 @@ from sdretrieval.learn.labelled import LabelledCorpus, read_labelled
 SPLITS, SHARE, SEED = 25, 0.2, 2006
 TOPICS = 10
 # scikit-learn's list is nearest in size to the thesis's "about 400", less the nouns, verbs and adjectives in it.
-NOT_STOP_WORDS = [
-    "amount",
-    "bill",
-    "bottom",
-    "cry",
-    "describe",
-    "detail",
-    "empty",
-    "fill",
-    "find",
-    "fire",
-    "front",
-    "interest",
-    "mill",
-    "mine",
-    "move",
-    "name",
-    "serious",
-    "show",
-    "side",
-    "sincere",
-    "system",
-    "thick",
-    "thin",
-    "top",
-]
+NOT_STOP_WORDS = (
+    "amount bill bottom cry describe detail empty fill find fire front interest mill mine "
+    "move name serious show side sincere system thick thin top"
+).split()
 
 
 # Data -------------------------------------------------------------------------------------------------------------
@@ -98,18 +76,15 @@ class Split:
     test: np.ndarray
 
 
-def random_split(n: int, random: np.random.Generator, strata: np.ndarray | None = None) -> Split:
+def random_split(
+    rows: np.ndarray | int, random: np.random.Generator, strata: np.ndarray | None = None, share: float = SHARE
+) -> Split:
     """80:20, class by class where there are classes."""
-    if strata is None:
-        order = random.permutation(n)
-        cut = round(SHARE * n)
-        return Split(np.sort(order[cut:]), np.sort(order[:cut]))
-    parts = [random.permutation(np.flatnonzero(strata == label)) for label in np.unique(strata)]
-    cuts = [round(SHARE * len(part)) for part in parts]
-    return Split(
-        np.sort(np.concatenate([p[c:] for p, c in zip(parts, cuts, strict=True)])),
-        np.sort(np.concatenate([p[:c] for p, c in zip(parts, cuts, strict=True)])),
-    )
+    groups = [rows] if strata is None else [np.flatnonzero(strata == label) for label in np.unique(strata)]
+    parts = [random.permutation(group) for group in groups]
+    cuts = [round(share * len(part)) for part in parts]
+    train, test = ([p[c:] for p, c in zip(parts, cuts, strict=True)], [p[:c] for p, c in zip(parts, cuts, strict=True)])
+    return Split(np.sort(np.concatenate(train)), np.sort(np.concatenate(test)))
 
 
 # Models -----------------------------------------------------------------------------------------------------------
@@ -249,15 +224,22 @@ def reuters_task(n_splits: int) -> tuple[Task, dict[str, Any]]:
     topics = names[np.argsort(-sizes, kind="stable")[:TOPICS]]
     wanted, _ = indicator(labels, topics)
     random = np.random.default_rng(SEED)
-    inner = random_split_of(train, len(np.flatnonzero(part == "test")) / len(part), random)
+    inner = random_split(train, random, share=len(np.flatnonzero(part == "test")) / len(part))
+
+    splits = [random_split(len(rows), random) for _ in range(n_splits)]
+    fixed = Split(train, np.flatnonzero(part == "test"))
+    task = Task(counts, against_rest(counts, wanted), inner, splits, fixed)
+    return task, {"topics": topics, "wanted": wanted}
+
+
+def against_rest(counts: csr_matrix, wanted: np.ndarray) -> Callable[[Any, Split], float]:
+    """Macro-BEP of topics ranked one by one."""
 
     def measure(estimator: Any, split: Split) -> float:
         model = RelevantAgainstRest(estimator).fit(counts[split.train], wanted[split.train])
         return macro_bep(wanted[split.test], model.decision_function(counts[split.test]))
 
-    splits = [random_split(len(rows), random) for _ in range(n_splits)]
-    fixed = Split(train, np.flatnonzero(part == "test"))
-    return Task(counts, measure, inner, splits, fixed), {"topics": topics, "wanted": wanted}
+    return measure
 
 
 def instances_task(task: Task, wanted: np.ndarray, n_splits: int) -> Task:
@@ -267,13 +249,8 @@ def instances_task(task: Task, wanted: np.ndarray, n_splits: int) -> Task:
     truth = np.eye(wanted.shape[1], dtype=bool)[topic]
     counts = csr_matrix(task.counts[documents])
     random = np.random.default_rng(SEED + 1)
-
-    def measure(estimator: Any, split: Split) -> float:
-        model = RelevantAgainstRest(estimator).fit(counts[split.train], truth[split.train])
-        return macro_bep(truth[split.test], model.decision_function(counts[split.test]))
-
     splits = [random_split(len(documents), random, topic) for _ in range(n_splits)]
-    return Task(counts, measure, task.validation, splits)
+    return Task(counts, against_rest(counts, truth), task.validation, splits)
 
 
 def newsgroups_task(n_splits: int) -> tuple[Task, dict[str, Any]]:
@@ -291,12 +268,6 @@ def newsgroups_task(n_splits: int) -> tuple[Task, dict[str, Any]]:
         return float(np.mean(model.predict(counts[split.test]) == labels[split.test]))
 
     return Task(counts, measure, Split(first[inner.train], first[inner.test]), splits), {"labels": labels}
-
-
-def random_split_of(rows: np.ndarray, share: float, random: np.random.Generator) -> Split:
-    order = random.permutation(rows)
-    cut = round(share * len(rows))
-    return Split(np.sort(order[cut:]), np.sort(order[:cut]))
 
 
 @dataclass
@@ -328,39 +299,31 @@ def experiment(task: Task, models: Sequence[Model]) -> list[Row]:
     return rows
 
 
+def compared(one: Row, other: Row) -> Comparison:
+    return compare_values(*({str(i): v for i, v in enumerate(row.values)} for row in (one, other)), tests=("t", "sign"))
+
+
 def beaten(rows: Sequence[Row], row: Row) -> str:
     """Numbers of the models that are significantly worse by both tests; A for all of them, A-i for all but one."""
-    worse = []
+    worse, missing = [], []
     for number, other in enumerate(rows, 1):
-        if other is row:
-            continue
-        c = compare_values(named(row.values), named(other.values), tests=("t", "sign"))
-        if c.difference > 0 and all(test.p_value < 0.05 for test in c.tests.values()):
-            worse.append(number)
-    others = [number for number, other in enumerate(rows, 1) if other is not row]
-    missing = [number for number in others if number not in worse]
+        if other is not row:
+            c = compared(row, other)
+            clear = c.difference > 0 and all(test.p_value < 0.05 for test in c.tests.values())
+            (worse if clear else missing).append(number)
     if not missing:
         return "A"
-    return f"A-{missing[0]}" if len(missing) == 1 and len(others) > 2 else ",".join(map(str, worse))
+    return f"A-{missing[0]}" if len(missing) == 1 and len(rows) > 3 else ",".join(map(str, worse))
 
 
 def disagreements(rows: Sequence[Row]) -> list[str]:
     """Pairs that the t-test and the sign test judge differently."""
     found = []
-    for i, a in enumerate(rows):
-        for b in rows[i + 1 :]:
-            c = compare_values(named(a.values), named(b.values), tests=("t", "sign"))
-            verdicts = {test.p_value < 0.05 for test in c.tests.values()}
-            if len(verdicts) == 2:
-                found.append(
-                    f"{a.model.name} and {b.model.name} (t: p = {c.tests['t'].p_value:.3g}, "
-                    f"sign: p = {c.tests['sign'].p_value:.3g})"
-                )
+    for a, b in combinations(rows, 2):
+        t, sign = (compared(a, b).tests[test].p_value for test in ("t", "sign"))
+        if (t < 0.05) != (sign < 0.05):
+            found.append(f"{a.model.name} and {b.model.name} (t: p = {t:.3g}, sign: p = {sign:.3g})")
     return found
-
-
-def named(values: Sequence[float]) -> dict[str, float]:
-    return {str(i): value for i, value in enumerate(values)}
 
 
 def written(values: Mapping[str, float]) -> str:
@@ -402,13 +365,7 @@ def reuters(n_splits: int = SPLITS) -> str:
     rows = experiment(task, [model for model in MODELS if model.name != "SD-CE"])
     again = instances_task(task, extra["wanted"], n_splits)
     alone = [
-        Row(
-            row.model,
-            row.chosen,
-            row.validation,
-            row.tried,
-            values=[again.measure(row.model.make(**row.chosen), split) for split in again.splits],
-        )
+        replace(row, values=[again.measure(row.model.make(**row.chosen), split) for split in again.splits])
         for row in progress(rows, total=len(rows), label="single topics", unit=" models")
     ]
     lines = [
@@ -485,20 +442,14 @@ TABLES = {"reuters": reuters, "newsgroups": newsgroups}
 
 
 def section() -> str:
-    return "\n\n".join(_told())
-
-
-def _told() -> Iterator[str]:
-    yield (
+    parts = [
         "Generative classifiers of thesis chapter 4 beside its own numbers. Porter stems, stop words dropped, no "
         "feature selection; free parameters by hill climbing on a validation split of one training set, then fixed. "
         "What differs, and why, is told in [CLASSIFICATION.md](CLASSIFICATION.md)."
-    )
+    ]
     for make, name in ((reuters, "reuters21578"), (newsgroups, "20news-bydate")):
-        if Collection(name).available:
-            yield make()
-        else:
-            yield f"### {name}\n\nnot on this machine"
+        parts.append(make() if Collection(name).available else f"### {name}\n\nnot on this machine")
+    return "\n\n".join(parts)
 
 
 if __name__ == "__main__":

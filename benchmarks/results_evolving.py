@@ -24,9 +24,8 @@ from scipy.sparse import csr_matrix, diags, vstack
 
 from benchmarks.collections import INDEXES, ROOT, Collection
 from sdretrieval.evaluate.significance import correct, paired_t
-from sdretrieval.learn.evolving.frames import choose_labelled
+from sdretrieval.learn.evolving.frames import auc, choose_labelled
 from sdretrieval.learn.evolving.graph import laplacian, neighbour_graph
-from sdretrieval.learn.evolving.history import auc
 from sdretrieval.learn.evolving.solver import LinearGram, RandomWalkGram, joined, project, solve
 
 Floats = np.ndarray
@@ -223,9 +222,22 @@ class Outcome:
 TOL = 1e-7  # on f, whose values are about 1
 
 
+def advanced(
+    frame: Frame, Y: Floats, C: Floats, prior: Floats | None, carried: Floats | None, method: str, gammas: tuple
+) -> tuple[Floats, Floats]:
+    """f_t on the frame's posts, and its weights; ``carried`` are those of f_{t-1}, of the last columns."""
+    gamma_A, gamma_I = gammas
+    answer = solve(frame.gram, frame.L * (gamma_I / frame.n**2), C, Y, prior, gamma_A=gamma_A, tol=TOL)
+    alpha = answer.beta
+    if method == FRAME and prior is not None:
+        alpha = alpha + project(frame.gram, prior, solver="direct")
+    new = np.asarray(frame.X.T @ alpha)
+    if method == ALL and carried is not None:
+        new[:, new.shape[1] - carried.shape[1] :] += carried
+    return answer.values, new
+
+
 def run(task: Task, labelled: list[np.ndarray], method: str, gamma_A: float, gamma_I: float) -> Outcome:
-    if method == OFFLINE:
-        return run_offline(task, labelled, gamma_A, gamma_I)
     frames = task.doubled if method == NAIVE else task.frames
     weights: Floats | None = None
     rows: list[tuple[Floats, Floats, Floats]] = []
@@ -234,17 +246,11 @@ def run(task: Task, labelled: list[np.ndarray], method: str, gamma_A: float, gam
         Y, C = task.targets(frame.y, mask)
         carried = weights if method in (FRAME, ALL) else None
         prior = None if carried is None else np.asarray(frame.X @ carried)
-        answer = solve(frame.gram, frame.L * (gamma_I / frame.n**2), C, Y, prior, gamma_A=gamma_A, tol=TOL)
-        alpha = answer.beta
-        if method == FRAME and prior is not None:
-            alpha = alpha + project(frame.gram, prior, solver="direct")
-        new = np.asarray(frame.X.T @ alpha)
-        if method == ALL and carried is not None:
-            new += carried
-        spatial = np.einsum("ij,ij->j", answer.values, frame.L @ answer.values) / frame.n**2
+        values, new = advanced(frame, Y, C, prior, carried, method, (gamma_A, gamma_I))
+        spatial = np.einsum("ij,ij->j", values, frame.L @ values) / frame.n**2
         moved = new if weights is None else new - weights
         here = slice(frame.n - task.frames[t].n, None)
-        quality = task.quality(frame.y[here], mask[here], answer.values[here])
+        quality = task.quality(frame.y[here], mask[here], values[here])
         rows.append((quality, spatial, np.einsum("ij,ij->j", moved, moved)))
         weights = new
     return Outcome(*(np.array(part) for part in zip(*rows, strict=True)))
@@ -364,17 +370,10 @@ def by_history(task: Task, labelled: list[np.ndarray], method: str, gamma_A: flo
         prior = np.zeros_like(Y)
         if carried is not None:
             prior[:, R:] = frame.X @ carried
-        answer = solve(frame.gram, frame.L * (gamma_I / frame.n**2), C, Y, prior, gamma_A=gamma_A, tol=TOL)
-        alpha = answer.beta
-        if method == FRAME:
-            alpha = alpha + project(frame.gram, prior, solver="direct")
-        new = np.asarray(frame.X.T @ alpha)
-        if method == ALL and carried is not None:
-            new[:, R:] += carried
-        weights = new
+        values, weights = advanced(frame, Y, C, prior, carried, method, (gamma_A, gamma_I))
         each = np.full((HISTORY + 1, R), np.nan)
         for m in range(depth + 1):
-            each[m] = task.quality(frame.y, labelled[t], answer.values[:, m * R : (m + 1) * R])
+            each[m] = task.quality(frame.y, labelled[t], values[:, m * R : (m + 1) * R])
         rows.append(each)
     return np.array(rows)
 
@@ -497,11 +496,7 @@ def as_of_idf(data: Posts, chosen: dict[str, tuple[float, float]]) -> str:
 
 def picture(outcomes: dict, lists: tuple[str, ...], months: list[str], path: Path) -> None:
     """Figure 2: spatial cost, temporal cost and AUC over time."""
-    import matplotlib
-
-    from sdretrieval.core.files import atomic_writer
-    from sdretrieval.estimate.time.drift_plots import STYLE
-    from sdretrieval.learn.evolving.plots import cost_figure
+    from sdretrieval.learn.evolving.plots import write_costs
 
     curves = {
         name: {
@@ -511,10 +506,7 @@ def picture(outcomes: dict, lists: tuple[str, ...], months: list[str], path: Pat
         }
         for name in (SSL, FRAME, ALL)
     }
-    with matplotlib.rc_context(STYLE):
-        figure = cost_figure(months, curves)
-        with atomic_writer(path, binary=True) as stream:
-            figure.savefig(stream, format="png", dpi=80)
+    write_costs(path, months, curves, dpi=80)
 
 
 def section() -> str:

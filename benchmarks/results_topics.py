@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse import csr_matrix, load_npz, save_npz
+from scipy.sparse import csr_matrix
 
 from benchmarks.collections import ROOT, SHARED, Collection
 from sdretrieval.core.files import atomic_writer
@@ -30,14 +30,7 @@ from sdretrieval.core.plotting import empty_figure
 from sdretrieval.learn.lcsc import LocalContextSparseCoding, Sequences
 from sdretrieval.learn.lcsc.contexts import local_contexts
 from sdretrieval.learn.lcsc.pictures import COLOURS, png_strips
-from sdretrieval.learn.lcsc.segmentation import (
-    mean_run_length,
-    p_k,
-    segment,
-    strongest_themes,
-    theme_shares,
-    window_diff,
-)
+from sdretrieval.learn.lcsc.segmentation import p_k, segment, theme_shares, window_diff
 from sdretrieval.learn.lcsc.sequences import lucene_words, sequences
 
 KEPT = ROOT / ".cache" / "results" / "topics"
@@ -85,60 +78,37 @@ def _news() -> tuple[Sequences, np.ndarray, np.ndarray]:
 def news(name: str) -> News:
     documents, train, labels = _news()
     chosen = np.char.startswith(labels, "comp.") if name == "comp" else np.ones(len(labels), dtype=bool)
-    return News(
-        name,
-        documents.select(train & chosen),
-        documents.select(~train & chosen),
-        labels[train & chosen],
-        labels[~train & chosen],
-    )
+    parts = train & chosen, ~train & chosen
+    return News(name, *(documents.select(part) for part in parts), *(labels[part] for part in parts))
 
 
-def _kept_matrix(name: str, make: Callable[[], csr_matrix]) -> csr_matrix:
-    KEPT.mkdir(parents=True, exist_ok=True)
-    path = KEPT / f"{name}.npz"
-    if not path.is_file():
-        matrix = make()
-        save_npz(path.with_suffix(".tmp.npz"), matrix)
-        os.replace(path.with_suffix(".tmp.npz"), path)
-    return load_npz(path)
-
-
-def _kept_values(name: str, make: Callable[[], dict]) -> dict:
+def _kept(name: str, make: Callable[[], dict]) -> dict:
+    """What ``make`` gives, made once."""
     KEPT.mkdir(parents=True, exist_ok=True)
     path = KEPT / f"{name}.json"
     if not path.is_file():
         made = make()
         path.with_suffix(".tmp").write_text(json.dumps(made))
         os.replace(path.with_suffix(".tmp"), path)
-    return json.loads(path.read_text())
+    values = json.loads(path.read_text())
+    print(f"{name}: {values['accuracy']:.2f} ({values.get('seconds', 0):.0f} s)", file=sys.stderr, flush=True)
+    return values
 
 
 def lcsc(task: News, n_topics: int, bandwidth: float = 1.0, loss: str = "squared") -> dict:
     """Accuracy, and what it took. Topics see no labels and no test documents."""
-    name = f"{task.name}-lcsc-{loss}-{n_topics}-{bandwidth:g}"
 
     def make() -> dict:
-        model = LocalContextSparseCoding(
-            n_topics,
-            bandwidth=bandwidth,
-            sparsity=LAMBDA,
-            coupling=RHO,
-            loss=loss,
-            max_iter=STEPS,
-            random_state=0,
-            n_jobs=THREADS,
-        )
+        settings = {"bandwidth": bandwidth, "sparsity": LAMBDA, "coupling": RHO, "loss": loss, "max_iter": STEPS}
+        model = LocalContextSparseCoding(n_topics, random_state=0, n_jobs=THREADS, **settings)
         began = time.perf_counter()
         z_train = model.fit_transform(task.train)
         seconds = time.perf_counter() - began
         began = time.perf_counter()
         z_test = model.transform(task.test)
         coding = time.perf_counter() - began
-        _kept_matrix(f"{name}-test", lambda: z_test)
-        told = classified(z_train, z_test, task)
         return {
-            **told,
+            **classified(z_train, z_test, task),
             "seconds": seconds,
             "microseconds": 1e6 * coding / task.test.n_tokens,
             "steps": model.n_iter_,
@@ -146,12 +116,10 @@ def lcsc(task: News, n_topics: int, bandwidth: float = 1.0, loss: str = "squared
             "nnz": z_test.nnz / z_test.shape[0],
         }
 
-    return _told(name, _kept_values(name, make))
+    return _kept(f"{task.name}-lcsc-{loss}-{n_topics}-{bandwidth:g}", make)
 
 
 def lda(task: News, n_topics: int) -> dict:
-    name = f"{task.name}-lda-{n_topics}"
-
     def make() -> dict:
         from sklearn.decomposition import LatentDirichletAllocation
 
@@ -164,25 +132,17 @@ def lda(task: News, n_topics: int) -> dict:
         told = classified(csr_matrix(z_train), csr_matrix(model.transform(task.test.counts)), task)
         return {**told, "seconds": seconds}
 
-    return _told(name, _kept_values(name, make))
+    return _kept(f"{task.name}-lda-{n_topics}", make)
 
 
 def ngrams(task: News, n: int, most: int | None = None) -> dict:
     """The ``most`` frequent sequences of n words of the training documents as features (all of two or more)."""
-    name = f"{task.name}-ngram-{n}-{most or 'all'}"
 
     def make() -> dict:
         from sklearn.feature_extraction.text import CountVectorizer
 
-        vectorizer = CountVectorizer(
-            analyzer="word",
-            tokenizer=str.split,
-            token_pattern=None,
-            lowercase=False,
-            ngram_range=(n, n),
-            max_features=most,
-            min_df=2,
-        )
+        as_they_are = {"tokenizer": str.split, "token_pattern": None, "lowercase": False}
+        vectorizer = CountVectorizer(ngram_range=(n, n), max_features=most, min_df=2, **as_they_are)
         texts = [[" ".join(part.words(d)) for d in range(len(part))] for part in (task.train, task.test)]
         began = time.perf_counter()
         train = vectorizer.fit_transform(texts[0]).astype(float)
@@ -190,7 +150,7 @@ def ngrams(task: News, n: int, most: int | None = None) -> dict:
         told = classified(train, vectorizer.transform(texts[1]).astype(float), task)
         return {**told, "seconds": seconds, "features": train.shape[1]}
 
-    return _told(name, _kept_values(name, make))
+    return _kept(f"{task.name}-ngram-{n}-{most or 'all'}", make)
 
 
 def classified(train: csr_matrix, test: csr_matrix, task: News) -> dict:
@@ -210,11 +170,6 @@ def classified(train: csr_matrix, test: csr_matrix, task: News) -> dict:
     rows = [normalize(x if how == "plain" else x.sqrt()) for x in (train, test)]
     accuracy = LinearSVC(C=C, random_state=0).fit(rows[0], task.y_train).score(rows[1], task.y_test)
     return {"accuracy": 100 * accuracy, "validation": 100 * score, "C": C, "features as": how}
-
-
-def _told(name: str, values: dict) -> dict:
-    print(f"{name}: {values['accuracy']:.2f} ({values.get('seconds', 0):.0f} s)", file=sys.stderr, flush=True)
-    return values
 
 
 def news_part() -> str:
@@ -345,18 +300,25 @@ def lda_shares(document: Sequences, spans: list[tuple[int, int]], n_topics: int)
     return shares / shares.sum(axis=1, keepdims=True)
 
 
+def mean_run_length(shares: np.ndarray) -> float:
+    """How many positions in a row have the same strongest theme (or none), on average."""
+    strongest = np.where(shares.max(axis=1) > 0, shares.argmax(axis=1), -1)
+    return len(strongest) / (1 + int((strongest[1:] != strongest[:-1]).sum()))
+
+
 def paris_part(n_topics: int = 15) -> str:
     document, sections, parts, spans = paris()
     n = document.n_tokens
     rows, strips, labels = [], [], None
 
-    def measure(label: str, shares: np.ndarray) -> None:
-        cuts = segment(shares, n_segments=len(sections) + 1)
-        finer = segment(shares, n_segments=len(parts) + 1)
-        rows.append(
-            f"| {label} | {mean_run_length(strongest_themes(shares)):.1f} | {p_k(sections, cuts, n):.3f} / "
-            f"{window_diff(sections, cuts, n):.3f} | {p_k(parts, finer, n):.3f} / {window_diff(parts, finer, n):.3f} |"
-        )
+    def measure(label: str, shares: np.ndarray | None) -> None:
+        """Without shares: cut into equal lengths."""
+        cells = [label, "—" if shares is None else f"{mean_run_length(shares):.1f}"]
+        for truth in (sections, parts):
+            m = len(truth) + 1
+            cuts = [round(i * n / m) for i in range(1, m)] if shares is None else segment(shares, n_segments=m)
+            cells.append(f"{p_k(truth, cuts, n):.3f} / {window_diff(truth, cuts, n):.3f}")
+        rows.append("| " + " | ".join(cells) + " |")
 
     measure("LDA told where paragraphs end", lda_shares(document, spans, n_topics))
     blocks = [(a, min(a + BLOCK, n)) for a in range(0, n, BLOCK)]
@@ -377,12 +339,7 @@ def paris_part(n_topics: int = 15) -> str:
         if h == 25:
             strips.append((f"LCSC, K = {n_topics}, h = 25 (dotted: the article's sections)", shares))
             labels = [" ".join(word for word, _ in model.top_words(k, 12)) for k in range(n_topics)]
-    even = [round(i * n / (len(sections) + 1)) for i in range(1, len(sections) + 1)]
-    finer = [round(i * n / (len(parts) + 1)) for i in range(1, len(parts) + 1)]
-    rows.append(
-        f"| equal lengths | — | {p_k(sections, even, n):.3f} / {window_diff(sections, even, n):.3f} | "
-        f"{p_k(parts, finer, n):.3f} / {window_diff(parts, finer, n):.3f} |"
-    )
+    measure("equal lengths", None)
     png_strips(DOCS / "topics-paris.png", strips, labels=labels, boundaries=sections)
     return "\n".join(
         [

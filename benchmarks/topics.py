@@ -55,18 +55,8 @@ def epoch(contexts, ptr, D, start, n_threads, coupling=RHO):
     """Codes by D, and the next D; seconds of both."""
     began = time.perf_counter()
     gram = gram_matrix(D, n_threads)
-    coded = code(
-        contexts,
-        ptr,
-        D,
-        sparsity=LAMBDA,
-        coupling=coupling,
-        gram=gram,
-        start=start,
-        rounds=1,
-        tol=1e-5,
-        n_threads=n_threads,
-    )
+    settings = {"sparsity": LAMBDA, "coupling": coupling, "rounds": 1, "tol": 1e-5, "n_threads": n_threads}
+    coded = code(contexts, ptr, D, gram=gram, start=start, **settings)
     middle = time.perf_counter()
     D = column_step(D, Sums.of(contexts, coded.codes))
     return D, coded, middle - began, time.perf_counter() - middle

@@ -146,13 +146,7 @@ def _usable(args: argparse.Namespace, corpus: LabelledCorpus, labels: list[str] 
     if labels is not None:
         others = [not any(one in labels for one in found) for found in corpus.labels]
         corpus = _without(corpus, others, "of other labels")
-    for docid, found in zip(corpus.docids, corpus.labels, strict=True):
-        if len(found) > 1:
-            raise InputError(
-                f"document {docid!r} has {len(found)} labels ({', '.join(found[:4])})",
-                file=corpus.name or None,
-                remedy="Pass --multi-label, or give each document one label.",
-            )
+    corpus.single_labels()  # an error where a document has several
     return corpus
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sdretrieval.cli import document_options
 from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.tables import json_number
 
 if TYPE_CHECKING:
     from sdretrieval.learn.evolving.frame_classifier import FrameClassifier
@@ -98,13 +99,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from sdretrieval.core.files import check_writable
-    from sdretrieval.learn.evolving.plots import picture_kind
+    from sdretrieval.core.plotting import check_figure_name
 
     for path in (args.output, args.plot, args.save):
         if path is not None:
             check_writable(path)
     if args.plot is not None:
-        picture_kind(Path(args.plot))
+        check_figure_name(args.plot)
     if args.save and args.method == "offline":
         raise ParameterError("--save: the offline method cannot go on later", remedy="Use --method ssl-e.")
 
@@ -227,10 +228,7 @@ def write_predictions(path: str, results: list[FrameResult], corpus: LabelledCor
 
 
 def as_dict(result: FrameResult) -> dict[str, Any]:
-    """For JSON, which has no nan."""
-    quality = {
-        name: None if isnan(value) else value for name, value in (("auc", result.auc), ("accuracy", result.accuracy))
-    }
+    quality = {"auc": json_number(result.auc), "accuracy": json_number(result.accuracy)}
     return {**asdict(result.record), **quality}
 
 
@@ -261,11 +259,11 @@ def table(results: list[FrameResult]) -> str:
 
 
 def _plot(path: Path, method: str, results: list[FrameResult]) -> None:
-    from sdretrieval.learn.evolving.plots import write_figure
+    from sdretrieval.learn.evolving.plots import write_costs
 
     curves: dict[str, list[float]] = {}
     if any(not isnan(result.auc) for result in results):
         curves["AUC"] = [result.auc for result in results]
     curves["spatial cost"] = [result.record.spatial_cost for result in results]
     curves["temporal cost"] = [result.record.temporal_cost for result in results]
-    write_figure(path, [result.record.name for result in results], {method: curves})
+    write_costs(path, [result.record.name for result in results], {method: curves})

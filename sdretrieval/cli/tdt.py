@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.tables import json_number
 
 if TYPE_CHECKING:
     from sdretrieval.evaluate.significance import Comparison
@@ -180,9 +180,13 @@ def _records(evaluations: Sequence[TdtEvaluation], per_story: bool) -> Iterator[
     names = ("min_cost", "threshold", "p_miss", "p_fa", "actual_cost", "actual_p_miss", "actual_p_fa")
     for one in evaluations:
         about = {"system": one.name, "topic": "all", "topics": len(one.per_story), "weighting": one.weighting}
-        yield about | {name: _plain(getattr(one, name)) for name in names}
+        yield about | {name: json_number(getattr(one, name)) for name in names}
         for story, cost in one.per_story.items() if per_story else ():
-            yield {"system": one.name, "topic": story, **{name: _plain(value) for name, value in vars(cost).items()}}
+            yield {
+                "system": one.name,
+                "topic": story,
+                **{name: json_number(value) for name, value in vars(cost).items()},
+            }
 
 
 def _comparison_record(c: Comparison) -> dict[str, Any]:
@@ -194,7 +198,7 @@ def _comparison_record(c: Comparison) -> dict[str, Any]:
         "better": c.losses,
         "equal": c.ties,
         "worse": c.wins,
-        **{f"p_{test}": _plain(result.p_value) for test, result in c.tests.items()},
+        **{f"p_{test}": json_number(result.p_value) for test, result in c.tests.items()},
     }
 
 
@@ -214,8 +218,3 @@ def _write_csv(out: Any, columns: Sequence[str], rows: Iterable[Sequence[Any]]) 
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(rows)
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no nan and no infinity."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value

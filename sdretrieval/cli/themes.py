@@ -50,19 +50,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     _add_documents(fit)
     fit.add_argument("--output", metavar="FILE", help="where to save them (default with --index: INDEX.topics)")
-    fit.add_argument("--n-topics", type=int, default=100, metavar="K", help="number of themes (default: %(default)s)")
-    fit.add_argument("--bandwidth", type=float, default=1.0, metavar="WORDS", help="h of the kernel (default: 1)")
-    fit.add_argument("--kernel", choices=("gaussian", "constant", "triangular"), default="gaussian")
-    fit.add_argument("--loss", choices=("squared", "hellinger"), default="squared")
-    fit.add_argument("--sparsity", type=float, default=1e-2, metavar="λ", help="default: %(default)s")
-    fit.add_argument("--coupling", type=float, default=1e-4, metavar="ρ", help="default: %(default)s")
-    fit.add_argument("--steps", type=int, default=10, metavar="N", help="dictionary steps at most (default: 10)")
-    fit.add_argument("--batch", type=int, metavar="DOCS", help="learn from so many documents at a time")
-    fit.add_argument("--min-df", type=int, default=1, metavar="N", help="only words of N documents or more")
-    fit.add_argument("--max-df", type=float, default=1.0, metavar="SHARE", help="only words of at most that share")
-    fit.add_argument("--vocabulary", type=int, metavar="N", help="only the N most frequent words")
-    fit.add_argument("--threads", type=int, default=None, metavar="N", help="default: all processors")
-    fit.add_argument("--seed", type=int, default=0, help="default: %(default)s")
+    learning = fit.add_argument_group("learning").add_argument
+    kernels, losses = ("gaussian", "constant", "triangular"), ("squared", "hellinger")
+    settings = [
+        learning("--n-topics", dest="n_components", type=int, metavar="K", help="number of themes (default: 100)"),
+        learning("--bandwidth", type=float, metavar="WORDS", help="h of the kernel (default: 1)"),
+        learning("--kernel", choices=kernels, help="default: gaussian"),
+        learning("--loss", choices=losses, help="default: squared"),
+        learning("--sparsity", type=float, metavar="λ", help="default: 0.01"),
+        learning("--coupling", type=float, metavar="ρ", help="default: 0.0001"),
+        learning("--steps", dest="max_iter", type=int, metavar="N", help="dictionary steps at most (default: 10)"),
+        learning("--batch", dest="batch_size", type=int, metavar="DOCS", help="learn from so many documents at a time"),
+        learning("--min-df", type=int, metavar="N", help="only words of N documents or more"),
+        learning("--max-df", type=float, metavar="SHARE", help="only words of at most that share"),
+        learning("--vocabulary", dest="max_features", type=int, metavar="N", help="only the N most frequent words"),
+        learning("--threads", dest="n_jobs", type=int, metavar="N", help="default: all processors"),
+        learning("--seed", dest="random_state", type=int, default=0, help="default: %(default)s"),
+    ]
+    fit.set_defaults(settings=[setting.dest for setting in settings])  # named as the model's own parameters
 
     show = verbs.add_parser("show", help="list themes by their heaviest words")
     _add_model(show)
@@ -122,28 +127,15 @@ def _fit(args: argparse.Namespace) -> None:
         raise ParameterError("--output is needed with --input", remedy="Add --output FILE.")
     output = Path(args.output) if args.output is not None else topics_file(Path(args.index))
     check_writable(output)
-    model = LocalContextSparseCoding(
-        args.n_topics,
-        bandwidth=args.bandwidth,
-        kernel=args.kernel,
-        loss=args.loss,
-        sparsity=args.sparsity,
-        coupling=args.coupling,
-        max_iter=args.steps,
-        batch_size=args.batch,
-        min_df=args.min_df,
-        max_df=args.max_df,
-        max_features=args.vocabulary,
-        n_jobs=args.threads,
-        random_state=args.seed,
-    )
+    given = {name: value for name in args.settings if (value := getattr(args, name)) is not None}
+    model = LocalContextSparseCoding(**given)
     model.check_parameters()  # before the documents are read
     documents = _documents(args)
     model.fit(documents)
     model.save(output)
     per_word = [value / max(model.known_words(documents).n_tokens, 1) for value in model.objective_]
     print(
-        f"{args.n_topics} themes of {len(documents):,} documents, {len(model.vocabulary_):,} words; objective per "
+        f"{model.n_components} themes of {len(documents):,} documents, {len(model.vocabulary_):,} words; objective per "
         f"position {per_word[0]:.4g} → {per_word[-1]:.4g} in {model.n_iter_} steps; saved as {output}",
         file=sys.stderr,
     )

@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -13,8 +14,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sdretrieval.cli import document_options
 from sdretrieval.cli.options import positive
-from sdretrieval.collection.analyzer import LANGUAGES, STEMMERS, AnalyzerSpec
+from sdretrieval.collection.analyzer import AnalyzerSpec
 from sdretrieval.core.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -68,9 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--background", default="stream", metavar="DIR|stream", help="an index of earlier documents (default: stream)"
     )
     group.add_argument("--grow", action="store_true", help="go on counting the stream on top of the index")
-    group.add_argument("--language", choices=LANGUAGES, metavar="CODE", help="of the analysis, without an index")
-    group.add_argument("--stemmer", choices=STEMMERS, help="of English, without an index (default: porter)")
-    group.add_argument("--keep-stopwords", action="store_true", help="of English, without an index")
+    document_options.add_analyzer_arguments(group)
 
     group = parser.add_argument_group("model")
     group.add_argument("--model", default="sd", choices=("tfidf", "rm", "nb", "sd"), help="default: %(default)s")
@@ -143,14 +143,15 @@ def _run(args: argparse.Namespace, outputs: Outputs, folder: StateFolder) -> Non
     stream = _stream(args, tracker.background, spec, problems)
     if resumed:
         stream = _continued(stream, tracker.n_seen, folder.notes)
-    count = _Count()
+    count, began = Counter[str](), time.perf_counter()
     # However it ends, all is on disk: the document in hand is in the journal.
     try:
         for document in stream:
             late = tracker.last_time is not None and document.time is not None and document.time < tracker.last_time
             folder.before(tracker, document, outputs.lengths())
             made = tracker.process(document)
-            count.add(made, outputs.write(made), late)
+            count += Counter({"documents": 1, "scores": len(made.scores), "learnt": len(made.adapted), "late": late})
+            count["on topic"] += outputs.write(made)
             folder.after(tracker, outputs.lengths())
         folder.checkpoint(tracker, outputs.lengths())
         outputs.finish(args.hits)
@@ -160,34 +161,18 @@ def _run(args: argparse.Namespace, outputs: Outputs, folder: StateFolder) -> Non
     except BaseException:
         outputs.discard()
         raise
-    _tell(count, tracker, problems)
+    _tell(count, time.perf_counter() - began, tracker, problems)
 
 
-class _Count:
-    """What to say at the end."""
-
-    def __init__(self) -> None:
-        self.documents = self.scores = self.on_topic = self.adapted = self.late = 0
-        self.began = time.perf_counter()
-
-    def add(self, step: Step, on_topic: int, late: bool) -> None:
-        self.documents += 1
-        self.scores += len(step.scores)
-        self.on_topic += on_topic
-        self.adapted += len(step.adapted)
-        self.late += late
-
-
-def _tell(count: _Count, tracker: Tracker, problems: Any) -> None:
-    took = max(time.perf_counter() - count.began, 1e-9)
-    on_topic = "" if tracker.threshold is None else f", {count.on_topic:,} on topic"
+def _tell(count: Counter[str], took: float, tracker: Tracker, problems: Any) -> None:
+    scores, on_topic = count["scores"], "" if tracker.threshold is None else f", {count['on topic']:,} on topic"
     print(
-        f"{count.documents:,} documents x {len(tracker.names):,} stories: {count.scores:,} scores in {took:.1f} s "
-        f"({count.scores / took:,.0f} per second){on_topic}, {count.adapted:,} learnt",
+        f"{count['documents']:,} documents x {len(tracker.names):,} stories: {scores:,} scores in {took:.1f} s "
+        f"({scores / max(took, 1e-9):,.0f} per second){on_topic}, {count['learnt']:,} learnt",
         file=sys.stderr,
     )
-    if count.late:
-        print(f"{count.late:,} documents came later than younger ones; they were scored as they came", file=sys.stderr)
+    if count["late"]:
+        print(f"{count['late']:,} documents came later than younger ones; scored as they came", file=sys.stderr)
     if problems.count:
         print(f"{problems.count:,} bad lines skipped; the first: {problems.listed[0]}", file=sys.stderr)
     waiting = sorted({name for names in tracker.expected().values() for name in names} - set(tracker.names))
@@ -305,13 +290,12 @@ def _stream(
     from sdretrieval.core.progress import progress
     from sdretrieval.learn.tracking.streams import index_stream
 
-    if args.index is None and args.input == "-":
-        return _jsonl_stream(args, background, spec, problems)
-    total = None
     if args.index is not None:
         documents, total = index_stream(_snapshot(args.index), background)
     else:
-        documents = _jsonl_stream(args, background, spec, problems)
+        documents, total = _jsonl_stream(args, background, spec, problems), None
+    if args.index is None and args.input == "-":
+        return documents
     return progress(documents, total=total, label="tracking", unit=" documents")
 
 
@@ -369,10 +353,9 @@ def _analyzer(args: argparse.Namespace, earlier: Snapshot | None) -> AnalyzerSpe
         found.append((f"--background {args.background}", earlier.analyzer))
     if args.index is not None:
         found.append((f"--index {args.index}", _snapshot(args.index).analyzer))
-    if args.language is not None or args.stemmer is not None or args.keep_stopwords or not found:
-        language, stemmer = args.language or "en", args.stemmer or "porter"
-        asked = AnalyzerSpec(language=language, stemmer=stemmer, stopwords=not args.keep_stopwords)
-        found.append(("the flags", asked))
+    asked = document_options.analyzer_from(args)
+    if asked is not None or not found:
+        found.append(("the flags", asked or AnalyzerSpec()))
     for name, spec in found[1:]:
         if spec != found[0][1]:
             raise ParameterError(
@@ -389,15 +372,14 @@ def _no_story() -> ParameterError:
 def _check(args: argparse.Namespace) -> None:
     if args.topics is None and args.seeds is None and not (args.state and Path(args.state).is_dir()):
         raise _no_story()
-    if args.bandwidth is not None and args.forget is None:
-        raise ParameterError("--bandwidth says nothing without --forget", remedy="Add --forget exponential.")
-    if args.labelled and args.feedback is None:
-        raise ParameterError("--labelled says nothing without --feedback", remedy="Add --feedback FILE.")
-    if args.hits is not None and args.run_file is None:
-        raise ParameterError("--hits says nothing without --run", remedy="Add --run FILE.")
-    if args.emit == "on-topic" and args.threshold is None:
-        raise ParameterError("--emit on-topic needs a threshold", remedy="Add --threshold X.")
-    if args.emit == "none" and args.run_file is not None:
-        raise ParameterError("--run writes what is emitted, and --emit none emits nothing", remedy="Drop one of them.")
-    if args.grow and args.background == "stream":
-        raise ParameterError("--grow is for a --background index: the stream grows anyway", remedy="Drop --grow.")
+    nothing = "says nothing without"
+    for wrong, message, remedy in (
+        (args.bandwidth and not args.forget, f"--bandwidth {nothing} --forget", "Add --forget exponential."),
+        (args.labelled and args.feedback is None, f"--labelled {nothing} --feedback", "Add --feedback FILE."),
+        (args.hits and args.run_file is None, f"--hits {nothing} --run", "Add --run FILE."),
+        (args.emit == "on-topic" and args.threshold is None, "--emit on-topic needs a threshold", "Add --threshold X."),
+        (args.emit == "none" and args.run_file, "--run writes what is emitted, none emits nothing", "Drop one."),
+        (args.grow and args.background == "stream", "--grow is for a --background index: a stream grows", "Drop it."),
+    ):
+        if wrong:
+            raise ParameterError(message, remedy=remedy)

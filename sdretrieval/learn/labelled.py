@@ -105,7 +105,7 @@ class LabelledCorpus:
                 raise InputError(
                     f"document {docid!r} has {told}, exactly one is needed",
                     file=self.name or None,
-                    remedy="Leave it out or correct it, or name another field with --label-field.",
+                    remedy="Leave it out or correct it, name another field with --label-field, or pass --multi-label.",
                 )
         return np.array([labels[0] for labels in self.labels], dtype=str)
 

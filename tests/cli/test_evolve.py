@@ -164,7 +164,7 @@ def test_a_frame_without_labels_and_undated_documents(evolve, tmp_path) -> None:
         (None, ("--frame", "fortnight"), "not a length of time: 'fortnight'"),
         (None, ("--labels-per-frame", "0"), "at least one document per frame"),
         (None, ("--label-fraction", "2"), "must be in (0, 1], got 2.0"),
-        (None, ("--plot", "costs.bmp"), "a plot is written as .png, .svg or .pdf"),
+        (None, ("--plot", "costs.bmp"), "a figure is .png, .svg or .pdf"),
         (None, ("--method", "ssl", "--representer", "frame"), "--representer is of ssl-e"),
         (None, ("--method", "offline", "--save", "x"), "the offline method cannot go on"),
         (None, ("--resume", "nowhere"), "nowhere: no such file"),

@@ -25,21 +25,8 @@ def article(tmp_path_factory):
 def model(article):
     from sdretrieval.cli.main import main
 
-    words = [
-        "themes",
-        "fit",
-        "--input",
-        article / "article.txt",
-        "--output",
-        article / "model",
-        "--n-topics",
-        2,
-        "--bandwidth",
-        4,
-        "--steps",
-        20,
-    ]
-    assert main([str(word) for word in words]) == 0
+    files = ["--input", str(article / "article.txt"), "--output", str(article / "model")]
+    assert main(["themes", "fit", *files, *"--n-topics 2 --bandwidth 4 --steps 20".split()]) == 0
     return article / "model"
 
 

@@ -28,8 +28,20 @@ def stream(collection, tmp_path: Path) -> Path:
     return path
 
 
+def flags(**given: object) -> list[object]:
+    return [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", value)]
+
+
 def decisions(text: str) -> list[dict]:
     return [json.loads(line) for line in text.splitlines()]
+
+
+def told(process, out: Path, lines: int) -> None:
+    """Wait until so many decisions are in the file."""
+    deadline = time.monotonic() + 300
+    while not (out.exists() and len(out.read_text().splitlines()) == lines):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.02)
 
 
 def test_a_file_and_an_index_tell_the_same(collection, stream, tmp_path, typed) -> None:
@@ -46,23 +58,8 @@ def test_a_file_and_an_index_tell_the_same(collection, stream, tmp_path, typed) 
 
 def test_decisions_find_the_subject(collection, stream, tmp_path, typed) -> None:
     run, out = tmp_path / "run.trec", tmp_path / "d.jsonl"
-    outcome = typed(
-        "track",
-        "--topics",
-        collection.topics,
-        "--input",
-        stream,
-        "--background",
-        collection.index,
-        "--output",
-        out,
-        "--run",
-        run,
-        "--hits",
-        5,
-        "--tag",
-        "mine",
-    )
+    files = flags(topics=collection.topics, input=stream, background=collection.index, output=out, run=run)
+    outcome = typed("track", *files, "--hits", 5, "--tag", "mine")
     assert outcome.code == 0, outcome.err
     assert outcome.out == ""
     found = read_run(run)
@@ -85,19 +82,8 @@ def test_seeds_feedback_and_forgetting(collection, stream, tmp_path, typed) -> N
     order = [json.loads(line)["id"] for line in stream.read_text().splitlines()]
     (tmp_path / "seeds").write_text(f"t 0 {order[4]} 1\nu 0 {order[9]} 1\nnever 0 nobody 1\n")
     (tmp_path / "marks").write_text(f"t 0 {order[12]} 1\n")
-    outcome = typed(
-        "track",
-        "--seeds",
-        tmp_path / "seeds",
-        "--feedback",
-        tmp_path / "marks",
-        "--input",
-        stream,
-        "--forget",
-        "tricube",
-        "--bandwidth",
-        "90d",
-    )
+    files = flags(seeds=tmp_path / "seeds", feedback=tmp_path / "marks", input=stream)
+    outcome = typed("track", *files, "--forget", "tricube", "--bandwidth", "90d")
     assert outcome.code == 0, outcome.err
     found = decisions(outcome.out)
     assert [d["docid"] for d in found if d["topic"] == "t"] == order[5:]
@@ -134,9 +120,9 @@ def test_a_decision_comes_before_the_next_document_is_sent(collection, stream, s
         process.stdin.flush()
         watch = threading.Timer(300, process.kill)  # if nothing comes, reading ends with the process
         watch.start()
-        told = [json.loads(process.stdout.readline()) for _ in range(6)]
+        found = [json.loads(process.stdout.readline()) for _ in range(6)]
         watch.cancel()
-        assert {d["docid"] for d in told} == {json.loads(line)["id"]}
+        assert {d["docid"] for d in found} == {json.loads(line)["id"]}
     _, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
 
@@ -145,22 +131,8 @@ def test_killed_and_started_again_is_never_killed(collection, stream, tmp_path, 
     """kill -9 in mid-stream, the same command again on the same stream: the files are those of one undisturbed run."""
 
     def command(folder: Path) -> list:
-        return [
-            "track",
-            "--topics",
-            collection.topics,
-            "--adapt-threshold",
-            "0.001",
-            "--output",
-            folder / "d.jsonl",
-            "--run",
-            folder / "r.trec",
-            "--state",
-            folder / "state",
-            "--checkpoint-every",
-            5,
-            *PLAIN,
-        ]
+        files = flags(output=folder / "d.jsonl", run=folder / "r.trec", state=folder / "state", checkpoint_every=5)
+        return ["track", "--topics", collection.topics, "--adapt-threshold", "0.001", *files, *PLAIN]
 
     killed_after = 18
     whole, broken = tmp_path / "whole", tmp_path / "broken"
@@ -170,10 +142,8 @@ def test_killed_and_started_again_is_never_killed(collection, stream, tmp_path, 
     for line in lines[:killed_after]:
         process.stdin.write(line)
     process.stdin.flush()
-    out, deadline = broken / "d.jsonl", time.monotonic() + 300
-    while not (out.exists() and len(out.read_text().splitlines()) == 6 * killed_after):
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.02)
+    out = broken / "d.jsonl"
+    told(process, out, 6 * killed_after)
     os.kill(process.pid, signal.SIGKILL)
     process.wait(60)
     with open(out, "ab") as torn:  # as if it had died while writing decisions it had not yet noted
@@ -224,10 +194,7 @@ def test_interrupted_the_run_so_far_is_written(collection, stream, tmp_path, sta
     )
     process.stdin.write("".join(stream.read_text().splitlines(keepends=True)[:4]))
     process.stdin.flush()
-    deadline = time.monotonic() + 300
-    while not (out.exists() and len(out.read_text().splitlines()) == 24):
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.02)
+    told(process, out, 24)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=300)
     assert process.returncode == 130, err
@@ -237,19 +204,8 @@ def test_interrupted_the_run_so_far_is_written(collection, stream, tmp_path, sta
 
 def test_a_run_grows_with_its_state_and_decisions_may_go_elsewhere(collection, stream, tmp_path, typed) -> None:
     lines = stream.read_text().splitlines(keepends=True)
-    common = (
-        "track",
-        "--topics",
-        collection.topics,
-        "--model",
-        "tfidf",
-        "--run",
-        tmp_path / "r.trec",
-        "--state",
-        tmp_path / "state",
-        "--input",
-        tmp_path / "part.jsonl",
-    )
+    files = flags(run=tmp_path / "r.trec", state=tmp_path / "state", input=tmp_path / "part.jsonl")
+    common = ("track", "--topics", collection.topics, "--model", "tfidf", *files)
     for i in range(3):
         (tmp_path / "part.jsonl").write_text("".join(lines[10 * i : 10 * i + 10]))
         assert typed(*common, "--output", tmp_path / f"day{i}.jsonl").code == 0
@@ -264,7 +220,7 @@ def test_a_run_grows_with_its_state_and_decisions_may_go_elsewhere(collection, s
 def test_bad_lines_name_their_place_or_are_counted(collection, stream, tmp_path, typed) -> None:
     lines = stream.read_text().splitlines(keepends=True)
     bad = tmp_path / "bad.jsonl"
-    for text, told in (
+    for text, why in (
         ("{oops\n", "not JSON"),
         ('{"contents": "no id"}\n', "no field 'id'"),
         ('{"id": "x", "contents": "y", "date": "someday"}\n', "not a time"),
@@ -274,7 +230,7 @@ def test_bad_lines_name_their_place_or_are_counted(collection, stream, tmp_path,
         bad.write_text("".join([*lines[:2], text, *lines[2:4]]))
         outcome = typed("track", "--topics", collection.topics, "--input", bad, "--model", "rm")
         assert outcome.code == 2
-        assert f"{bad}:3: " in outcome.err and told in outcome.err
+        assert f"{bad}:3: " in outcome.err and why in outcome.err
         skipped = typed("track", "--topics", collection.topics, "--input", bad, "--model", "rm", "--skip-bad")
         assert skipped.code == 0
         assert len(decisions(skipped.out)) == 4 * 6
@@ -284,14 +240,18 @@ def test_bad_lines_name_their_place_or_are_counted(collection, stream, tmp_path,
 def test_flags_that_cannot_be_meant(collection, tmp_path, refused, typed) -> None:
     topics = ("--topics", collection.topics, "--input", collection.documents)
     assert "no story to follow" in refused("track", "--input", collection.documents)
-    assert "--bandwidth says nothing" in refused("track", *topics, "--bandwidth", "7d")
-    assert "--labelled says nothing" in refused("track", *topics, "--labelled")
-    assert "--hits says nothing" in refused("track", *topics, "--hits", 5)
-    assert "needs a threshold" in refused("track", *topics, "--emit", "on-topic")
-    assert "--grow is for" in refused("track", *topics, "--grow")
-    assert "no parameter 'mu'" in refused("track", *topics, "--set", "mu=3")
-    assert "is below threshold" in refused("track", *topics, "--threshold", 2, "--adapt-threshold", 1)
-    assert "no kernel" in refused("track", *topics, "--forget", "sudden")
+    for words, why in {
+        "--bandwidth 7d": "--bandwidth says nothing",
+        "--labelled": "--labelled says nothing",
+        "--hits 5": "--hits says nothing",
+        "--emit on-topic": "needs a threshold",
+        "--emit none --run r.trec": "emits nothing",
+        "--grow": "--grow is for",
+        "--set mu=3": "no parameter 'mu'",
+        "--threshold 2 --adapt-threshold 1": "is below threshold",
+        "--forget sudden": "no kernel",
+    }.items():
+        assert why in refused("track", *topics, *words.split())
     assert "no such file" in refused("track", "--topics", collection.topics, "--input", tmp_path / "none")
     assert "was analysed as" in refused("track", *topics, "--background", collection.index, "--stemmer", "krovetz")
     (tmp_path / "stop.tsv").write_text("1\tthe of and\n")

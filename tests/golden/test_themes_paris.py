@@ -12,21 +12,21 @@ import numpy as np
 import pytest
 
 from sdretrieval.learn.lcsc import LocalContextSparseCoding
-from sdretrieval.learn.lcsc.segmentation import mean_run_length, p_k, segment, strongest_themes, theme_shares
+from sdretrieval.learn.lcsc.segmentation import p_k, segment, theme_shares
 
 pytestmark = [pytest.mark.java, pytest.mark.shared]
 
 
 def test_themes_of_the_paris_article_are_coherent(shared_data, monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).resolve().parents[2])  # the article is read as in docs/RESULTS.md
-    from benchmarks.results_topics import BLOCK, lda_shares, paris
+    from benchmarks.results_topics import BLOCK, lda_shares, mean_run_length, paris
 
     document, sections, _, _ = paris()
     n = document.n_tokens
     model = LocalContextSparseCoding(15, bandwidth=25, sparsity=1e-3, max_iter=40, random_state=0).fit(document)
     ours = theme_shares(model.code(document).codes)
     theirs = lda_shares(document, [(a, min(a + BLOCK, n)) for a in range(0, n, BLOCK)], 15)
-    runs = [mean_run_length(strongest_themes(shares)) for shares in (ours, theirs)]
+    runs = [mean_run_length(shares) for shares in (ours, theirs)]
     errors = [p_k(sections, segment(shares, n_segments=len(sections) + 1), n) for shares in (ours, theirs)]
     assert runs[0] > 3 * runs[1]
     assert errors[0] < errors[1] - 0.05

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import evolving_oracle as oracle
 import numpy as np
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from sdretrieval.learn.evolving import SSL, SSLE, SSLEOffline
 from sdretrieval.learn.evolving.graph import laplacian, neighbour_graph
 from sdretrieval.learn.evolving.solver import LinearGram, project, solve
-
-
-def examples(n: int):
-    return settings(
-        max_examples=n,
-        derandomize=True,
-        deadline=None,
-        database=None,
-        phases=[Phase.explicit, Phase.generate],
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
 
 
 @st.composite
@@ -37,7 +26,7 @@ def frames(draw) -> tuple:
 GAMMAS = st.tuples(st.sampled_from([1e-3, 0.1, 1.0, 30.0]), st.sampled_from([0.0, 1.0, 50.0, 1e4]))
 
 
-@examples(80)
+@settings(max_examples=80)
 @given(frames(), GAMMAS, st.integers(1, 4))
 def test_the_minimum_of_12_is_a_minimum(frame: tuple, gammas: tuple[float, float], neighbours: int) -> None:
     """Zero gradient in w, of an objective that is strictly convex: nothing else is the minimum."""
@@ -56,7 +45,7 @@ def test_the_minimum_of_12_is_a_minimum(frame: tuple, gammas: tuple[float, float
         np.testing.assert_allclose(answer.values[:, 0], f, atol=1e-9 * scale)
 
 
-@examples(60)
+@settings(max_examples=60)
 @given(frames())
 def test_projection_keeps_the_values_and_is_shortest(frame: tuple) -> None:
     X, _, w = frame
@@ -66,7 +55,7 @@ def test_projection_keeps_the_values_and_is_shortest(frame: tuple) -> None:
         np.testing.assert_allclose(X.T @ a, np.linalg.pinv(X) @ (X @ w), atol=1e-7)
 
 
-@examples(40)
+@settings(max_examples=40)
 @given(frames(), GAMMAS, st.randoms(use_true_random=False))
 def test_order_changes_nothing(frame: tuple, gammas: tuple[float, float], random) -> None:
     X, y, _ = frame
@@ -80,7 +69,7 @@ def test_order_changes_nothing(frame: tuple, gammas: tuple[float, float], random
         np.testing.assert_allclose(mixed, plain, atol=1e-7)
 
 
-@examples(40)
+@settings(max_examples=40)
 @given(st.lists(frames(), min_size=1, max_size=3), GAMMAS)
 def test_offline_is_no_worse_than_online_on_its_own_objective(many: list, gammas: tuple[float, float]) -> None:
     """The online functions are one candidate for (6); with one frame they are SSL's, and the minimum."""
@@ -96,16 +85,14 @@ def test_offline_is_no_worse_than_online_on_its_own_objective(many: list, gammas
         L = laplacian(neighbour_graph(csr_matrix(Z))).toarray()
         parts.append((Z, L, y[when == t] != 0, y[when == t]))
     values = {}
-    for name, model in {
-        "offline": SSLEOffline(gamma_A=gamma_A, gamma_I=gamma_I, classes=["a", "b"]),
-        "online": SSLE(gamma_A=gamma_A, gamma_I=gamma_I, classes=["a", "b"], representer="history"),
-        "frame": SSLE(gamma_A=gamma_A, gamma_I=gamma_I, classes=["a", "b"]),
-    }.items():
+    options = {"gamma_A": gamma_A, "gamma_I": gamma_I, "classes": ["a", "b"]}
+    online = {"online": SSLE(representer="history", **options), "frame": SSLE(**options)}
+    for name, model in {"offline": SSLEOffline(**options), **online}.items():
         model.fit(X, labels, frames=when)
         ws = np.array([model.decision_function(np.eye(d), frames=[t] * d) for t in range(len(many))])
         values[name] = oracle.objective_6(ws, parts, gamma_A, gamma_I)
     assert values["offline"] <= min(values["online"], values["frame"]) + 1e-7
     if len(many) == 1 and (y != 0).any():
-        alone = SSL(gamma_A=gamma_A, gamma_I=gamma_I, classes=["a", "b"]).fit(X, labels)
+        alone = SSL(**options).fit(X, labels)
         np.testing.assert_allclose(alone.decision_function(X), model.decision_function(X), atol=1e-7)
         assert abs(values["offline"] - values["online"]) <= 1e-7

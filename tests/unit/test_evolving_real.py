@@ -12,8 +12,7 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from sdretrieval.learn.evolving import SSL, SSLE
-from sdretrieval.learn.evolving.frames import choose_labelled
-from sdretrieval.learn.evolving.history import auc
+from sdretrieval.learn.evolving.frames import auc, choose_labelled
 
 
 @pytest.mark.shared

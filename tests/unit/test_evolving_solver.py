@@ -38,16 +38,8 @@ def test_cheap_form_equals_18(solver: str, gamma_A: float, gamma_I: float) -> No
     K, f_p = X @ X.T, X @ w_p
     wanted = oracle.alpha_18(K, L, C, y, f_p, gamma_A, gamma_I)
     gram = LinearGram(csr_matrix(X))
-    answer = solve(
-        gram,
-        csr_matrix(L * gamma_I / len(X) ** 2),
-        C,
-        y[:, None],
-        f_p[:, None],
-        gamma_A=gamma_A,
-        solver=solver,
-        tol=1e-12,
-    )
+    smooth = csr_matrix(L * gamma_I / len(X) ** 2)
+    answer = solve(gram, smooth, C, y[:, None], f_p[:, None], gamma_A=gamma_A, solver=solver, tol=1e-12)
     alpha = answer.beta + project(gram, f_p[:, None], solver=solver)
     np.testing.assert_allclose(answer.values[:, 0], K @ wanted, rtol=0, atol=1e-9)
     np.testing.assert_allclose(X.T @ alpha[:, 0], X.T @ wanted, rtol=0, atol=1e-9)
@@ -152,14 +144,9 @@ def test_sparse_and_dense_products_agree() -> None:
     assert LinearGram(narrow)._K is not None
 
 
-@pytest.mark.parametrize("gamma_A", [0.0, -1.0, np.nan, np.inf])
-def test_bad_gamma(gamma_A: float) -> None:
+@pytest.mark.parametrize("bad", [{"gamma_A": value} for value in (0.0, -1.0, np.nan, np.inf)] + [{"solver": "lucky"}])
+def test_bad_parameters(bad: dict) -> None:
     X, L, C, y = frame(7)
-    with pytest.raises(ParameterError, match="gamma_A must be positive"):
-        solve(LinearGram(csr_matrix(X)), csr_matrix(L), C, y[:, None], gamma_A=gamma_A)
-
-
-def test_unknown_solver() -> None:
-    X, L, C, y = frame(8)
-    with pytest.raises(ParameterError, match="'auto', 'cg' or 'direct', got 'lucky'"):
-        solve(LinearGram(csr_matrix(X)), csr_matrix(L), C, y[:, None], gamma_A=1.0, solver="lucky")
+    told = "'auto', 'cg' or 'direct', got 'lucky'" if "solver" in bad else "gamma_A must be positive"
+    with pytest.raises(ParameterError, match=told):
+        solve(LinearGram(csr_matrix(X)), csr_matrix(L), C, y[:, None], **{"gamma_A": 1.0, **bad})

@@ -235,9 +235,10 @@ def test_bad_parameters(parameters: dict, message: str) -> None:
 
 def test_bad_data() -> None:
     X, y, times = drifting(20)
-    with pytest.raises(ParameterError, match="20 documents but 19 times"):
-        LocalLogisticRegression().fit(X, y, times[:-1])
-    with pytest.raises(ParameterError, match="no training document has a time"):
-        LocalLogisticRegression().fit(X, y, np.full(20, np.nan))
-    with pytest.raises(ParameterError, match="two classes or more"):
-        LocalLogisticRegression().fit(X, np.zeros(20), times)
+    for labels, when, told in (
+        (y, times[:-1], "20 documents but 19 times"),
+        (y, np.full(20, np.nan), "no training document has a time"),
+        (np.zeros(20), times, "two classes or more"),
+    ):
+        with pytest.raises(ParameterError, match=told):
+            LocalLogisticRegression().fit(X, labels, when)

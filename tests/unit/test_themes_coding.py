@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csc_matrix, csr_matrix
 
 from sdretrieval.core.errors import ParameterError
-from sdretrieval.learn.lcsc.coding import code, gram_matrix, losses, threads_of
+from sdretrieval.learn.lcsc.coding import code, gram_matrix, losses
 from sdretrieval.learn.lcsc.contexts import kernel_weights, local_contexts
 from sdretrieval.learn.lcsc.dictionary import (
     Sums,
@@ -173,10 +173,6 @@ def test_gram_matrix_sparse_and_dense():
     np.testing.assert_allclose(gram_matrix(csc_matrix(D), 2), D.T @ D, atol=1e-14)
     full = rng.random((20, 5))
     np.testing.assert_allclose(gram_matrix(csc_matrix(full)), full.T @ full, atol=1e-14)
-
-
-def test_number_of_threads():
-    assert threads_of(3) == 3 and threads_of(None) == threads_of(-1) >= 1
 
 
 # -- dictionaries --------------------------------------------------------------------------------------------------

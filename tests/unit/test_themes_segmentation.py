@@ -11,15 +11,7 @@ from scipy.sparse import csr_matrix
 
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.learn.lcsc.pictures import binned, by_appearance, html_strip, png_strips, terminal_strip
-from sdretrieval.learn.lcsc.segmentation import (
-    mean_run_length,
-    p_k,
-    segment,
-    spans,
-    strongest_themes,
-    theme_shares,
-    window_diff,
-)
+from sdretrieval.learn.lcsc.segmentation import p_k, segment, spans, theme_shares, window_diff
 
 
 def cost(shares, cuts) -> float:
@@ -69,11 +61,9 @@ def test_errors_of_cuts_by_hand():
     assert p_k([3], [1, 2, 3, 4, 5], 6) == 0.5 and window_diff([3], [1, 2, 3, 4, 5], 6) == 1.0
 
 
-def test_shares_strongest_and_runs():
+def test_shares():
     shares = theme_shares(csr_matrix([[1.0, 3.0], [0.0, 0.0], [2.0, 0.0]]))
     np.testing.assert_allclose(shares, [[0.25, 0.75], [0, 0], [1, 0]])
-    assert strongest_themes(shares).tolist() == [1, -1, 0]
-    assert mean_run_length(np.array([1, 1, 1, 2])) == 2.0 and mean_run_length(np.zeros(0)) == 0.0
 
 
 # -- pictures ------------------------------------------------------------------------------------------------------
@@ -108,8 +98,9 @@ def test_page_is_whole_and_escaped():
 
 def test_pictures_are_png(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).resolve().parents[2])
-    from benchmarks.results_topics import png_simplex
+    from benchmarks.results_topics import mean_run_length, png_simplex
 
+    assert mean_run_length(np.array([[0, 1], [0, 1], [0, 1], [1, 0]])) == 2.0
     png_strips(tmp_path / "strip.png", [("one", SHARES), ("two", SHARES)], labels=LABELS, boundaries=[30])
     rng = np.random.default_rng(0)
     png_simplex(

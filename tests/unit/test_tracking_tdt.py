@@ -28,9 +28,7 @@ def test_costs_by_hand() -> None:
     assert float(Costs().cost(0.5, 0.25)) == pytest.approx(0.0345)
     assert float(Costs().normalised(0.5, 0.25)) == pytest.approx(1.725)
     assert float(Costs().normalised(1.0, 0.0)) == 1.0  # always no
-    assert (
-        float(Costs(p_target=0.5, c_miss=1, c_fa=0.1).normalised(0.0, 1.0)) == 1.0
-    )  # always yes, where that is cheaper
+    assert float(Costs(p_target=0.5).normalised(0.0, 1.0)) == 1.0  # always yes, where that is cheaper
 
 
 def test_topic_weighted_by_hand() -> None:
@@ -139,20 +137,17 @@ def test_comparison_counts_lower_cost_as_better() -> None:
 
 
 def test_bad_trials() -> None:
-    with pytest.raises(ParameterError, match="p_target"):
-        Costs(p_target=0)
-    with pytest.raises(ParameterError, match="c_fa must be positive"):
-        Costs(c_fa=-1)
-    with pytest.raises(ParameterError, match="not a number"):
-        Trials(np.array([np.nan]), np.array([True]))
-    with pytest.raises(ParameterError, match="targets"):
-        Trials(np.array([1.0]), np.array([True, False]))
-    with pytest.raises(ParameterError, match="weighting"):
-        det_curve(HAND, "document")
-    with pytest.raises(ParameterError, match="no story"):
-        det_curve({})
-    with pytest.raises(ParameterError, match="nothing can be missed"):
-        evaluate_trials({"a": Trials(np.array([1.0]), np.array([False]))})
+    for call, told in (
+        (lambda: Costs(p_target=0), "p_target"),
+        (lambda: Costs(c_fa=-1), "c_fa must be positive"),
+        (lambda: Trials(np.array([np.nan]), np.array([True])), "not a number"),
+        (lambda: Trials(np.array([1.0]), np.array([True, False])), "targets"),
+        (lambda: det_curve(HAND, "document"), "weighting"),
+        (lambda: det_curve({}), "no story"),
+        (lambda: evaluate_trials({"a": Trials(np.array([1.0]), np.array([False]))}), "nothing can be missed"),
+    ):
+        with pytest.raises(ParameterError, match=told):
+            call()
 
 
 # -- from files ------------------------------------------------------------------------------------------------------

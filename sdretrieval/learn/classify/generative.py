@@ -13,7 +13,10 @@ SmoothedDirichletClassifier   (3.33), (4.36); SD-CE with ``cross_entropy=True``
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -162,7 +165,7 @@ class SmoothedDirichletClassifier(_SmoothedDocuments, IncrementalClassifier):
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class _IterativeClassifier(GenerativeClassifier):
-    """Classes fitted by iteration: ``n_iter_`` is the largest number, ``converged_`` by class."""
+    """Classes fitted by iteration, one after the other: ``n_iter_`` is the largest number, ``converged_`` by class."""
 
     scale: float | None = positive(
         1000.0, "S, the same for all classes; none: estimated", words=("none",), grid=(10.0, 100.0, 1000.0, 10_000.0)
@@ -171,11 +174,20 @@ class _IterativeClassifier(GenerativeClassifier):
     tolerance: float = 1e-6
     max_iter: int = 1000
 
-    def _ended(self, ends: list[Convergence], what: str) -> None:
+    def _learn(self, X: csr_matrix, which: np.ndarray, weights: np.ndarray) -> None:
+        out, ends = np.empty((X.shape[1], len(self.classes_))), []
+        for k, (alpha, end) in enumerate(self._fits(X, which, weights)):
+            out[:, k] = alpha
+            ends.append(end)
+        self.alpha_, self.scale_ = out.T, out.sum(axis=0)
         self.n_iter_ = max(1, *(end.n_iter for end in ends))
         self.converged_ = np.array([end.converged for end in ends])
         for label, end in zip(self.classes_, ends, strict=True):
-            end.warn(f"{what} of class {label}")
+            end.warn(f"{type(self).__name__} of class {label}")
+
+    @abstractmethod
+    def _fits(self, X: csr_matrix, which: np.ndarray, weights: np.ndarray) -> Iterator[tuple[np.ndarray, Convergence]]:
+        """α of each class, and how its iteration ended."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -200,20 +212,13 @@ class DCMClassifier(_IterativeClassifier):
 
     additive: float = positive(0.01, "δ of (4.11)", grid=(0.1, 0.01, 1e-3, 1e-4))
 
-    def _learn(self, X: csr_matrix, which: np.ndarray, weights: np.ndarray) -> None:
-        n = len(self.classes_)
-        rows, bounds = by_class(which, n)
-        out, ends, size = np.empty((X.shape[1], n)), [], lengths(X)
-        for k in range(n):
-            data = dcm.Occurrences.of(
-                X, size, rows[bounds[k] : bounds[k + 1]], weights, tails=self.method != "fixed-point"
-            )
+    def _fits(self, X, which, weights):
+        rows, bounds = by_class(which, len(self.classes_))
+        size, tails = lengths(X), self.method != "fixed-point"
+        for first, last in pairwise(bounds):
+            data = dcm.Occurrences.of(X, size, rows[first:last], weights, tails=tails)
             alpha, end = dcm.fit_alpha(data, self.scale, self.method, self.tolerance, self.max_iter, path=False)
-            out[:, k] = dcm.smoothed(alpha, float(self.additive))
-            ends.append(end)
-        self.alpha_ = out.T
-        self.scale_ = out.sum(axis=0)
-        self._ended(ends, "the DCM")
+            yield dcm.smoothed(alpha, float(self.additive)), end
 
     def _log_density(self, X: csr_matrix) -> np.ndarray:
         scores = np.zeros((X.shape[0], len(self.classes_)))
@@ -252,14 +257,17 @@ class DirichletClassifier(_SmoothedDocuments, _IterativeClassifier):
     background_additive: float = positive(0.01, _BETA)
 
     def _learn(self, X: csr_matrix, which: np.ndarray, weights: np.ndarray) -> None:
-        n = len(self.classes_)
         self._set_background(X.T @ weights)
+        super()._learn(X, which, weights)
+        self.class_offset_ = self._offsets(self.alpha_.T)
+
+    def _fits(self, X, which, weights):
+        n = len(self.classes_)
         log_sums = np.zeros((n, X.shape[1]))
         self._add_log_ratios(X, which, weights, log_sums)
         empty = np.bincount(which, weights * (lengths(X) == 0.0), n)
         levels, level_of = np.unique(self.background_, return_inverse=True)
         words_at = np.bincount(level_of, minlength=len(levels)).astype(np.float64)
-        out, ends = np.empty((X.shape[1], n)), []
         for k in range(n):
             each = 1.0 / self.class_count_[k] if self.class_count_[k] > 0.0 else 0.0
             # Minka's iteration as it is printed goes over the whole vocabulary
@@ -274,13 +282,9 @@ class DirichletClassifier(_SmoothedDocuments, _IterativeClassifier):
             )
             at_level = np.zeros(len(levels))
             at_level[left] = alpha[len(seen) :]
-            out[:, k] = at_level[level_of]
-            out[seen, k] = alpha[: len(seen)]
-            ends.append(end)
-        self.alpha_ = out.T
-        self.scale_ = out.sum(axis=0)
-        self.class_offset_ = self._offsets(out)
-        self._ended(ends, "the Dirichlet")
+            whole = at_level[level_of]
+            whole[seen] = alpha[: len(seen)]
+            yield whole, end
 
     def _offsets(self, alpha: np.ndarray) -> np.ndarray:
         """log Γ(S) - Σ_j log Γ(α_j) + Σ_j α_j log((1 - λ) θ^GE_j) by class, less the same of the classes' mean.

@@ -12,11 +12,10 @@ Jia, Yan & Zhang 2009, *Semi-Supervised Classification on Evolutionary Data* (SS
 graph.py            the neighbour graph (19), (3) and its Laplacian
 solver.py           the linear systems, solved without an inverse and without K where there is a cheaper way
 functions.py        what a classifier is between frames: a vector of weights, or an expansion in kernels
-frames.py           documents to frames; which documents are labelled in an experiment
+frames.py           documents to frames; which are labelled in an experiment; records, spatial cost and AUC of frames
 frame_classifier.py what the four share: frames, labels, predictions; state.py saves it
 estimators.py       the four classes
-history.py          spatial cost, temporal cost (5) and AUC over time; plots.py draws them
-run.py              a dated corpus from counts to predictions, resumable
+run.py              a dated corpus from counts to predictions, resumable; plots.py draws costs and AUC over time
 """
 
 from sdretrieval.learn.evolving.estimators import SSL, SSLE, SSLEOffline, SSLNaive

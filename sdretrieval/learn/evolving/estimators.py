@@ -15,7 +15,16 @@ from sdretrieval.core.parameters import choice
 from sdretrieval.core.progress import progress
 from sdretrieval.learn.evolving.frame_classifier import FrameClassifier, plain_name
 from sdretrieval.learn.evolving.functions import Expansion, Function, LinearFunction, widen
-from sdretrieval.learn.evolving.solver import Floats, Gram, RandomWalkGram, Solution, joined, project
+from sdretrieval.learn.evolving.solver import (
+    DenseGram,
+    Floats,
+    Gram,
+    RandomWalkGram,
+    Solution,
+    joined,
+    project,
+    random_walk,
+)
 
 
 class SSL(FrameClassifier):
@@ -76,7 +85,7 @@ class SSLE(FrameClassifier):
     Attributes
     ----------
     classes_ : the labels seen so far, sorted
-    frames_ : a :class:`~sdretrieval.learn.evolving.history.FrameRecord` of each frame
+    frames_ : a :class:`~sdretrieval.learn.evolving.frames.FrameRecord` of each frame
 
     Examples
     --------
@@ -108,7 +117,7 @@ class SSLE(FrameClassifier):
             return LinearFunction(previous.coef + X.T @ answer.beta)
         return Expansion(self.feature_kernel_, (*previous.blocks, (X, answer.beta)))
 
-    def _on_frame(self, previous: Function, X: Any, cross: Floats | None) -> Floats:
+    def _prior(self, previous: Function, X: Any, cross: Floats | None) -> Floats:
         """f_{t-1} on the documents of frame t: K_{t,t-1} α_{t-1}."""
         if self.kernel != "precomputed":
             return previous.values(X)
@@ -136,48 +145,41 @@ class SSLEOffline(FrameClassifier):
         sizes = [len(rows) for _, rows in groups]
         codes = self._codes(y)[order]
         precomputed = self.kernel == "precomputed"
-        total = X.shape[0]
-        X = X[np.ix_(order, order)] if precomputed else X[order]
+        given, X = X, X[np.ix_(order, order)] if precomputed else X[order]
         spans = [slice(a, b) for a, b in pairwise(np.cumsum([0, *sizes]))]
         graphs = [
             self._laplacian(X[span, span] if precomputed else X[span])
             for span in progress(spans, label="graphs", unit="frames")
         ]
         smooth = joined([L * (self.gamma_I / n**2) for L, n in zip(graphs, sizes, strict=True)])
-        if self.kernel == "linear":
-            gram = RandomWalkGram(X, sizes)
-        else:
-            gram = RandomWalkGram(self._gram(X).dense(), sizes, precomputed=True)
+        linear = RandomWalkGram(X, sizes) if self.kernel == "linear" else None
+        gram = linear or DenseGram(random_walk(sizes) * self._gram(X).dense())
         answer = self._solve(gram, smooth, codes)
-        functions = self._all_functions(gram, X, answer.beta, order, total)
-        steps = answer.iterations
-        previous = None
+        if linear is not None:
+            functions = self._linear(linear, answer.beta)
+        else:  # of a precomputed kernel, predict is given K(new, training documents) in the order of fit
+            documents, places = (given, order) if precomputed else (X, np.arange(len(order)))
+            functions = self._expansions(documents, places, sizes, answer.beta)
+        previous, steps = None, answer.iterations
         for (name, _), span, L, function in zip(groups, spans, graphs, functions, strict=True):
             self._keep(plain_name(name), codes[span], L, answer.values[span], function, previous, None, steps)
             previous = function
         return self
 
-    def _all_functions(
-        self, gram: RandomWalkGram, X: Any, beta: Floats, order: NDArray[np.intp], total: int
-    ) -> list[Function]:
-        """f_t = Σ_s min(s, t) Σ_i β_is K(·, x_is)."""
-        if self.kernel == "linear":
-            functions: list[Function] = []
-            for weights in gram.weights(beta):
-                coef = np.zeros((X.shape[1], beta.shape[1]))
-                coef[gram.columns] = weights
-                functions.append(LinearFunction(coef))
-            return functions
-        frames = range(len(gram.sizes))
-        expansions = [np.minimum(gram.frame + 1.0, t + 1.0)[:, None] * beta for t in frames]
-        if self.kernel == "precomputed":  # predict is given K(new, training documents) in the order of fit
-            back = np.zeros(total, dtype=np.intp)
-            back[order] = np.arange(len(order))
-            left_out = np.ones(total, dtype=bool)
-            left_out[order] = False
-            expansions = [np.where(left_out[:, None], 0.0, alpha[back]) for alpha in expansions]
-            X = X[np.ix_(back, back)]
-        return [Expansion(self.feature_kernel_, ((X, alpha),)) for alpha in expansions]
+    def _linear(self, gram: RandomWalkGram, beta: Floats) -> list[Function]:
+        """f_t = Σ_s min(s, t) Σ_i β_is K(·, x_is) as weights of features."""
+        weights = gram.weights(beta)
+        coefs = np.zeros((len(weights), self.n_features_in_, beta.shape[1]))
+        coefs[:, gram.columns] = weights
+        return [LinearFunction(coef) for coef in coefs]
+
+    def _expansions(self, X: Any, places: NDArray[np.intp], sizes: list[int], beta: Floats) -> list[Function]:
+        """The same for other kernels; ``places``: of the frames' documents among those of X."""
+        frame = np.repeat(np.arange(1.0, len(sizes) + 1.0), sizes)
+        alphas = np.zeros((len(sizes), X.shape[0], beta.shape[1]))
+        for t, alpha in enumerate(alphas, 1):
+            alpha[places] = np.minimum(frame, t)[:, None] * beta
+        return [Expansion(self.feature_kernel_, ((X, alpha),)) for alpha in alphas]
 
     @property
     def partial_fit(self) -> Any:

@@ -23,14 +23,14 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.core.parameters import check, choice, count, parameter, positive
 from sdretrieval.core.progress import progress
+from sdretrieval.core.saved_arrays import load_model, save_arrays
 from sdretrieval.learn.evolving import state
-from sdretrieval.learn.evolving.frames import frame_names, in_order
+from sdretrieval.learn.evolving.frames import FrameRecord, best_classes, frame_names, in_order
 from sdretrieval.learn.evolving.functions import KERNELS, Expansion, FeatureKernel, Function, LinearFunction
 from sdretrieval.learn.evolving.graph import laplacian, neighbour_graph
-from sdretrieval.learn.evolving.history import FrameRecord, best_classes
 from sdretrieval.learn.evolving.solver import SOLVERS, DenseGram, Floats, Gram, LinearGram, Solution, solve
 
 MOST_DENSE = 20_000  # documents whose n x n kernel matrix is still made
@@ -250,7 +250,7 @@ class FrameClassifier(ClassifierMixin, BaseEstimator):
             warnings.warn("a frame without labels tells SSL nothing: its classifier is zero")
         gram, L = self._gram(X), self._laplacian(X)
         previous = self._function_of(-1) if self.functions_ else None
-        prior = self._on_frame(previous, X, cross) if self.has_history and previous is not None else None
+        prior = None if previous is None else self._prior(previous, X, cross)
         answer = self._solve(gram, L * (self.gamma_I / len(codes) ** 2), codes, prior)
         function = self._function(X, gram, answer, previous, prior)
         self._keep(name, codes, L, answer.values, function, previous, cross, answer.iterations)
@@ -285,14 +285,14 @@ class FrameClassifier(ClassifierMixin, BaseEstimator):
             tol=self.tol,
         )
 
-    def _on_frame(self, previous: Function, X: Any, cross: Floats | None) -> Floats:
-        """f_{t-1} on the documents of frame t, for methods with a history."""
-        raise NotImplementedError
+    def _prior(self, previous: Function, X: Any, cross: Floats | None) -> Floats | None:
+        """f_{t-1} on the documents of frame t; SSL carries nothing over."""
+        return None
 
     def _function(
         self, X: Any, gram: Gram, answer: Solution, previous: Function | None, prior: Floats | None
     ) -> Function:
-        """f_t from β; SSL carries nothing over."""
+        """f_t from β."""
         return self._spanned(X, answer.beta)
 
     def _spanned(self, X: Any, alpha: Floats) -> Function:
@@ -397,12 +397,15 @@ class FrameClassifier(ClassifierMixin, BaseEstimator):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """All that is needed to go on with the next frame; of the classifiers the latest."""
-        state.save(self, path)
+        save_arrays(path, state.KIND, *state.to_arrays(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Any:
         """The classifier that :meth:`save` wrote; InputError where the file holds something else."""
-        return state.load(path, cls)
+        model = load_model(path, state.KIND, lambda header, arrays: state.from_arrays(header, arrays, cls.methods))
+        if not isinstance(model, cls):
+            raise InputError(f"holds a {type(model).__name__}, expected a {cls.__name__}", file=path)
+        return model
 
 
 def plain_name(name: Any) -> Any:

@@ -1,17 +1,20 @@
-"""Documents to frames by their dates, and which documents an experiment labels."""
+"""Documents to frames by their dates, which documents an experiment labels, and what is recorded of each frame."""
 
 from __future__ import annotations
 
-from math import isfinite
+from dataclasses import dataclass
+from math import isfinite, nan
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
 
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.core.timeline import known_times, parse_duration
 from sdretrieval.core.times import format_time
 
+Floats = NDArray[np.float64]
 _CALENDAR = {"year": "Y", "month": "M", "day": "D", "hour": "h"}
 
 
@@ -85,3 +88,53 @@ def choose_labelled(
             sample = np.concatenate([picked, rest])[:wanted]
         chosen[sample] = True
     return chosen
+
+
+@dataclass(frozen=True)
+class FrameRecord:
+    """One frame, as the classifier saw it.
+
+    spatial_cost   ‖f_t‖²_I = f_tᵀ L f_t / n², (2): how much neighbours disagree; for more than two classes the sum
+    temporal_cost  ‖f_t - f_{t-1}‖²_K, (17): how far the classifier moved (‖f_1‖²_K in the first frame)
+    """
+
+    name: str
+    documents: int
+    labelled: int
+    classes: int  # that have a label in this frame
+    spatial_cost: float
+    temporal_cost: float
+    iterations: int
+    note: str = ""
+
+
+def auc(truth: ArrayLike, scores: ArrayLike) -> float:
+    """Area under the ROC curve, ties half; nan where one class is missing.
+
+    >>> auc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    0.75
+    """
+    truth, scores = np.asarray(truth, dtype=bool), np.asarray(scores, dtype=np.float64)
+    positive = int(truth.sum())
+    negative = len(truth) - positive
+    if positive == 0 or negative == 0:
+        return nan
+    ranks = rankdata(scores)
+    return float((ranks[truth].sum() - positive * (positive + 1) / 2) / (positive * negative))
+
+
+def best_classes(classes: NDArray, scores: Floats) -> NDArray:
+    """From decision values: n of them for two classes, otherwise n x classes."""
+    return classes[(scores > 0).astype(int)] if scores.ndim == 1 else classes[scores.argmax(axis=1)]
+
+
+def quality(truth: NDArray, scores: Floats, classes: NDArray) -> tuple[float, float]:
+    """(AUC, accuracy) of decision values; for more than two classes the mean AUC of each class against the rest."""
+    if len(truth) == 0:
+        return nan, nan
+    if scores.ndim == 1:
+        area = auc(truth == classes[-1], scores)
+    else:
+        areas = np.array([auc(truth == c, scores[:, i]) for i, c in enumerate(classes)])
+        area = float(np.nanmean(areas)) if np.isfinite(areas).any() else nan
+    return area, float(np.mean(best_classes(classes, scores) == truth))

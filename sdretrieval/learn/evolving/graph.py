@@ -63,8 +63,9 @@ def laplacian(W: csr_matrix) -> csr_matrix:
 def row_digests(X: Any) -> NDArray:
     """A digest of each row's content: equal rows, and in practice only they, have equal digests."""
     if issparse(X):
-        X = X if X.has_sorted_indices else X.sorted_indices()
-        X = _without_zeros(X)
+        X = X.copy()
+        X.eliminate_zeros()
+        X.sort_indices()
         parts = (
             X.indices[a:b].astype(np.int64).tobytes() + X.data[a:b].tobytes()
             for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)
@@ -72,14 +73,6 @@ def row_digests(X: Any) -> NDArray:
     else:
         parts = (row.tobytes() for row in np.ascontiguousarray(X, dtype=np.float64) + 0.0)  # + 0.0: no -0.0
     return np.array([blake2b(part, digest_size=16).hexdigest() for part in parts], dtype="U32")
-
-
-def _without_zeros(X: csr_matrix) -> csr_matrix:
-    if np.all(X.data != 0):
-        return X
-    X = X.copy()
-    X.eliminate_zeros()
-    return X
 
 
 def _unit(X: Any, precomputed: bool) -> Any:
@@ -102,17 +95,12 @@ def _nearest(
     n = len(first)
     if not precomputed:
         nodes.sort_indices()
-        transposed = nodes.T.tocsr()
-        pointers = nodes.indptr, nodes.indices, nodes.data, transposed.indptr, transposed.indices, transposed.data
+        by_row, by_column = ((m.indptr, m.indices, m.data) for m in (nodes, nodes.T.tocsr()))
     found: list[tuple[NDArray, NDArray, Floats]] = []
     block = max(1, _BLOCK_BYTES // (8 * max(n, 1)))
     for start in range(0, n, block):
         stop = min(start + block, n)
-        if precomputed:
-            cosine = nodes[start:stop].copy()
-        else:
-            cosine = np.empty((stop - start, n))
-            _products(*pointers, start, cosine)
+        cosine = nodes[start:stop].copy() if precomputed else _products(by_row, by_column, start, stop)
         cosine[np.arange(stop - start), np.arange(start, stop)] = -np.inf  # not its own neighbour
         if n - 1 > k:
             least = np.partition(cosine, n - k, axis=1)[:, n - k]
@@ -136,14 +124,16 @@ def _nearest(
 
 
 @njit(cache=True, nogil=True)
-def _products(indptr, indices, data, lists, rows, values, start, out):
-    """out[i] = (X Xᵀ)[start + i], dense, for sparse X by rows and by columns (``lists``, ``rows``, ``values``).
+def _products(by_row, by_column, start, stop):
+    """Rows of X Xᵀ, dense, in half the time of scipy's sparse product.
 
     Each sum runs over the features in order, so that equal rows get equal bits whatever their positions.
     """
-    out[:] = 0.0
-    for i in range(out.shape[0]):
-        for k in range(indptr[start + i], indptr[start + i + 1]):
-            feature, value = indices[k], data[k]
-            for m in range(lists[feature], lists[feature + 1]):
-                out[i, rows[m]] += value * values[m]
+    indptr, indices, data = by_row
+    lists, rows, values = by_column
+    out = np.zeros((stop - start, len(indptr) - 1))
+    for i in range(start, stop):
+        for k in range(indptr[i], indptr[i + 1]):
+            for m in range(lists[indices[k]], lists[indices[k] + 1]):
+                out[i - start, rows[m]] += data[k] * values[m]
+    return out

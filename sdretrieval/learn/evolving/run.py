@@ -22,8 +22,7 @@ from sdretrieval.core.progress import progress
 from sdretrieval.core.saved_arrays import Arrays, Header, load_model, save_arrays
 from sdretrieval.learn.evolving.estimators import SSLEOffline
 from sdretrieval.learn.evolving.frame_classifier import FrameClassifier
-from sdretrieval.learn.evolving.frames import choose_labelled, frame_names, in_order
-from sdretrieval.learn.evolving.history import FrameRecord, best_classes, quality
+from sdretrieval.learn.evolving.frames import FrameRecord, best_classes, choose_labelled, frame_names, in_order, quality
 from sdretrieval.learn.evolving.state import from_arrays, to_arrays
 from sdretrieval.learn.labelled import LabelledCorpus
 

@@ -31,7 +31,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,16 +97,10 @@ class LinearGram(Gram):
 
 
 class RandomWalkGram(Gram):
-    """min(s, t) K(x, x') over documents in order of their frames: the kernel of the offline problem."""
+    """min(s, t) x·x' over sparse documents in order of their frames: the kernel of the offline problem."""
 
-    def __init__(self, X: Any, sizes: list[int], *, precomputed: bool = False) -> None:
-        """``X``: sparse documents x features for the linear kernel, or with ``precomputed`` the kernel matrix."""
+    def __init__(self, X: csr_matrix, sizes: list[int]) -> None:
         self.n, self.sizes = X.shape[0], sizes
-        self.frame = np.repeat(np.arange(len(sizes)), sizes)
-        self._K = None
-        if precomputed:
-            self._K = np.minimum.outer(self.frame + 1.0, self.frame + 1.0) * X
-            return
         X, self.columns = without_empty_columns(X)
         self.spans = [slice(a, b) for a, b in pairwise(np.cumsum([0, *sizes]))]
         self.parts = [X[span] for span in self.spans]
@@ -119,15 +112,17 @@ class RandomWalkGram(Gram):
         return np.cumsum(np.cumsum(tails[::-1], axis=0)[::-1], axis=0)
 
     def times(self, B: Floats) -> Floats:
-        if self._K is not None:
-            return self._K @ B
         return np.concatenate([part @ w for part, w in zip(self.parts, self.weights(B), strict=True)])
 
     def dense(self) -> Floats:
-        if self._K is None:
-            X = np.concatenate([part.toarray() for part in self.parts]) if self.parts else np.zeros((0, 0))
-            return np.minimum.outer(self.frame + 1.0, self.frame + 1.0) * (X @ X.T)
-        return self._K
+        X = np.concatenate([part.toarray() for part in self.parts]) if self.parts else np.zeros((0, 0))
+        return random_walk(self.sizes) * (X @ X.T)
+
+
+def random_walk(sizes: list[int]) -> Floats:
+    """min(s, t) of the frames of each pair of documents."""
+    frame = np.repeat(np.arange(len(sizes)), sizes) + 1.0
+    return np.minimum.outer(frame, frame)
 
 
 @dataclass(frozen=True, eq=False)

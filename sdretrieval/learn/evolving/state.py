@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sdretrieval.core.errors import InputError, ParameterError
-from sdretrieval.core.saved_arrays import Arrays, Header, get_matrix, load_model, put_matrix, save_arrays
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.saved_arrays import Arrays, Header, get_matrix, put_matrix
+from sdretrieval.learn.evolving.frames import FrameRecord
 from sdretrieval.learn.evolving.functions import Expansion, Function, LinearFunction
-from sdretrieval.learn.evolving.history import FrameRecord
 
 if TYPE_CHECKING:
     from sdretrieval.learn.evolving.frame_classifier import FrameClassifier
 
 KIND = "evolving classifier"
-
-
-def save(model: FrameClassifier, path: str | os.PathLike[str]) -> None:
-    save_arrays(path, KIND, *to_arrays(model))
-
-
-def load(path: str | os.PathLike[str], wanted: type[FrameClassifier]) -> Any:
-    """The classifier saved at ``path``, which must be a ``wanted``."""
-    model = load_model(path, KIND, lambda header, arrays: from_arrays(header, arrays, wanted.methods))
-    if not isinstance(model, wanted):
-        raise InputError(f"holds a {type(model).__name__}, expected a {wanted.__name__}", file=path)
-    return model
 
 
 def to_arrays(model: FrameClassifier) -> tuple[Header, Arrays]:

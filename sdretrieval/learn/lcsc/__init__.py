@@ -11,7 +11,7 @@ coding.py           the objective (5); β and z: greedy coordinate descent;  hel
 dictionary.py       D: projected gradient on the simplex, exact column by column, or by line search (8)-(10)
 seeding.py          themes to start from
 model.py            the estimator: fit, partial_fit, transform, save, load
-segmentation.py     where a document changes its subject;  coherence: how long themes stay
+segmentation.py     where a document changes its subject; errors of cuts
 pictures.py         strips along a document for terminal, HTML and PNG
 passage_ranking.py  a document model smoothed with its themes and with the best passage: a Ranker
 =================== ================================================================================================

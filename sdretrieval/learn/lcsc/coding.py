@@ -26,7 +26,6 @@ out over threads, and the compiled loop lets go of the interpreter.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -67,14 +66,6 @@ def losses(contexts: csr_matrix, dictionary: csc_matrix, codes: csr_matrix, loss
 
 def _sums(matrix: csr_matrix) -> NDArray:
     return np.asarray(csr_matrix(matrix).sum(axis=1)).ravel()
-
-
-def threads_of(n_jobs: int | None) -> int:
-    """scikit-learn's meaning of n_jobs, except that None is all processors: nothing is copied to threads."""
-    processors = os.cpu_count() or 1
-    if n_jobs is None or n_jobs == -1:
-        return processors
-    return max(1, n_jobs if n_jobs > 0 else processors + 1 + n_jobs)
 
 
 def in_threads(work: Callable[[int, int], tuple], doc_ptr: NDArray, n_threads: int) -> list[tuple]:

@@ -14,15 +14,16 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from scipy.sparse import csc_matrix, csr_matrix, diags
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.errors import ParameterError
 from sdretrieval.core.parameters import check, choice, count, parameter, positive
 from sdretrieval.core.progress import bar
-from sdretrieval.core.saved_arrays import load_arrays, save_arrays
-from sdretrieval.learn.lcsc.coding import LOSSES, Coded, code, losses, threads_of
+from sdretrieval.core.saved_arrays import Arrays, Header, load_model, save_arrays
+from sdretrieval.learn.lcsc.coding import LOSSES, Coded, code, losses
 from sdretrieval.learn.lcsc.contexts import KERNELS, MOST_BANDWIDTH, local_contexts
 from sdretrieval.learn.lcsc.dictionary import Sums, column_step, gradient_step, hellinger_step, hellinger_weights
 from sdretrieval.learn.lcsc.seeding import seed_dictionary
@@ -289,22 +290,20 @@ class LocalContextSparseCoding(TransformerMixin, BaseEstimator):
         -------
         LocalContextSparseCoding
         """
-        header, arrays = load_arrays(path, KIND)
-        try:
-            model = cls(**header["parameters"])
-            model.check_parameters()
-            model.vocabulary_ = tuple(header["vocabulary"])
-            model.objective_, model.n_iter_ = list(header["objective"]), int(header["n_iter"])
-            shape = (len(model.vocabulary_), model.n_components)
-            D = csc_matrix((arrays["weights"].astype(float), arrays["words"], arrays["ptr"]), shape=shape)
-            D.check_format(full_check=True)
-            sums = np.asarray(D.sum(axis=0)).ravel()
-            if not (np.isfinite(D.data).all() and D.data.min(initial=0) >= 0 and np.allclose(sums, 1.0, atol=1e-6)):
-                raise ValueError("its themes are not distributions")
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise InputError(
-                f"is a {KIND} that cannot be used ({error})", file=path, remedy="Train it again."
-            ) from None
+        return load_model(path, KIND, cls._restored, "Train it again.")
+
+    @classmethod
+    def _restored(cls, header: Header, arrays: Arrays) -> LocalContextSparseCoding:
+        model = cls(**header["parameters"])
+        model.check_parameters()
+        model.vocabulary_ = tuple(header["vocabulary"])
+        model.objective_, model.n_iter_ = list(header["objective"]), int(header["n_iter"])
+        shape = (len(model.vocabulary_), model.n_components)
+        D = csc_matrix((arrays["weights"].astype(float), arrays["words"], arrays["ptr"]), shape=shape)
+        D.check_format(full_check=True)
+        sums = np.asarray(D.sum(axis=0)).ravel()
+        if not (np.isfinite(D.data).all() and D.data.min(initial=0) >= 0 and np.allclose(sums, 1.0, atol=1e-6)):
+            raise ValueError("its themes are not distributions")
         model.dictionary_ = D
         return model
 
@@ -331,7 +330,8 @@ class LocalContextSparseCoding(TransformerMixin, BaseEstimator):
             start=start,
             rounds=self.rounds if rounds is None else rounds,
             tol=self.coding_tol,
-            n_threads=threads_of(self.n_jobs),
+            # None is all processors, unlike scikit-learn's: nothing is copied to threads
+            n_threads=effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs),
         )
 
     def _learn_words(self, documents: Sequences) -> Sequences:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from sdretrieval.core.errors import IndexProblem, InputError
-from sdretrieval.core.parameters import parameter, share
+from sdretrieval.core.parameters import positive, share
 from sdretrieval.ranking.base import Ranker
 from sdretrieval.ranking.models.query_likelihood import QueryLikelihood, mu_parameter
 from sdretrieval.ranking.query import Query
@@ -51,23 +51,11 @@ class PassageRanker(Wrapper):
     mu: float = mu_parameter()
     topic_weight: float = share(0.0, "share of topics in the document's own words", "α", (0.0, 0.1, 0.2, 0.4))
     passage_weight: float = share(0.5, "share of the best passage in the score", "γ", (0.0, 0.2, 0.4, 0.6, 0.8))
-    passage_bandwidth: float = parameter(
-        25.0,
-        "words around a query word that make its passage",
-        symbol="h",
-        low=0.0,
-        high=1e5,
-        open=True,
-        grid=(10.0, 25.0, 50.0),
+    passage_bandwidth: float = positive(
+        25.0, "words around a query word that make its passage", "h", high=1e5, grid=(10.0, 25.0, 50.0)
     )
-    passage_mu: float = parameter(
-        100.0,
-        "weight of the document's model in the passage's",
-        symbol="μ_P",
-        low=0.0,
-        high=1e9,
-        open=True,
-        grid=(50.0, 100.0, 300.0),
+    passage_mu: float = positive(
+        100.0, "weight of the document's model in the passage's", "μ_P", high=1e9, grid=(50.0, 100.0, 300.0)
     )
 
     label: ClassVar[str] = "passage"

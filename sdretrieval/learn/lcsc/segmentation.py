@@ -1,4 +1,4 @@
-"""Where a document changes its subject, told by the codes along it; and how coherent themes are.
+"""Where a document changes its subject, told by the codes along it.
 
 A document is cut where that lowers the squared distance of its positions' theme shares to the mean of their segment
 most: dynamic programming over units of a few words gives the best cut for every number of segments. How many segments
@@ -25,24 +25,6 @@ def theme_shares(codes: csr_matrix) -> NDArray[np.float64]:
     dense = np.asarray(codes.todense(), dtype=np.float64)
     totals = dense.sum(axis=1, keepdims=True)
     return np.divide(dense, totals, out=np.zeros_like(dense), where=totals > 0)
-
-
-def strongest_themes(shares: NDArray) -> NDArray[np.int64]:
-    """The theme with the largest share at each position; -1 where there is none."""
-    best = np.asarray(shares.argmax(axis=1), dtype=np.int64)
-    best[shares.max(axis=1, initial=0.0) <= 0] = -1
-    return best
-
-
-def mean_run_length(themes: NDArray) -> float:
-    """How many positions in a row have the same strongest theme, on average.
-
-    >>> mean_run_length(np.array([3, 3, 1, 1, 1, 3]))
-    2.0
-    """
-    if not len(themes):
-        return 0.0
-    return len(themes) / (1 + int((themes[1:] != themes[:-1]).sum()))
 
 
 def segment(shares: NDArray, *, n_segments: int | None = None, unit: int | None = None) -> list[int]:

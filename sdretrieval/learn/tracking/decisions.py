@@ -133,6 +133,7 @@ def _cut(path: Path, stream: IO[bytes], length: int) -> None:
     """Take back what a crash may have left half written."""
     have = os.fstat(stream.fileno()).st_size
     if have < length:
+        stream.close()
         raise SdretrievalError(
             f"{path}: has {have} bytes, but the state knows of {length}: it is not the file the tracker wrote",
             remedy="Put it back, or name another file.",

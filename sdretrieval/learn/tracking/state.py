@@ -22,7 +22,7 @@ from typing import IO, Any
 import numpy as np
 
 from sdretrieval.core.errors import InputError, SdretrievalError
-from sdretrieval.core.saved_arrays import load_arrays, save_arrays
+from sdretrieval.core.saved_arrays import Arrays, Header, load_model, save_arrays
 from sdretrieval.core.times import UNDATED
 from sdretrieval.learn.tracking.story import Forgetting, Remembered, Story
 from sdretrieval.learn.tracking.story_models import make_model
@@ -34,7 +34,6 @@ CHECKPOINT, JOURNAL = "checkpoint.tracker", "journal.jsonl"
 # The file says "topic" of what is a story here.
 _SUMS = ("words", "seed", "learnt")
 _SCALARS = ("seed_mass", "learnt_mass", "log_scale", "n_seeds", "n_learnt")
-Arrays = dict[str, np.ndarray]
 
 
 def save_tracker(path: str | os.PathLike[str], tracker: Tracker, notes: Mapping[str, Any] | None = None) -> None:
@@ -90,18 +89,10 @@ def _column(owners: Sequence[Any], name: str, dtype: type = float) -> np.ndarray
 
 def load_tracker(path: str | os.PathLike[str]) -> tuple[Tracker, dict[str, Any]]:
     """The tracker as it was saved, and the notes saved with it."""
-    header, arrays = load_arrays(path, KIND)
-    try:
-        return _restored(header, arrays), dict(header["notes"])
-    except SdretrievalError:
-        raise
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise InputError(
-            f"is not a tracker's state, or is damaged ({error!r})", file=path, remedy="Start again with a new folder."
-        ) from None
+    return load_model(path, KIND, _restored, "Start again with a new folder.")
 
 
-def _restored(header: dict[str, Any], arrays: Arrays) -> Tracker:
+def _restored(header: Header, arrays: Arrays) -> tuple[Tracker, dict[str, Any]]:
     settings = dict(header["settings"])
     model, parameters, forgetting = (settings.pop(name) for name in ("model", "parameters", "forgetting"))
     counts = {name.removeprefix("background_"): array for name, array in arrays.items()}
@@ -123,7 +114,7 @@ def _restored(header: dict[str, Any], arrays: Arrays) -> Tracker:
         raise ValueError("a story has a word that does not exist")
     for i, name in enumerate(header["topics"]):
         tracker.restore(_story(str(name), i, header, arrays, tracker.forgetting))
-    return tracker
+    return tracker, dict(header["notes"])
 
 
 def _story(name: str, i: int, header: dict[str, Any], arrays: Arrays, forgetting: Forgetting | None) -> Story:

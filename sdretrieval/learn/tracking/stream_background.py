@@ -76,7 +76,6 @@ class Background:
         self._frozen_cf, self._frozen_df = np.zeros(1024), np.zeros(1024)
         self._frozen_docs = self._frozen_tokens = self._frozen_words = 0
         self._entropy: float | None = None
-        self.version = 0  # of the frozen copy
 
     # -- making one ----------------------------------------------------------------------------------------------
     @classmethod
@@ -148,7 +147,6 @@ class Background:
         self._frozen_docs, self._frozen_tokens = self.n_docs, self.n_tokens
         self._frozen_words = int((self._cf > 0).sum())
         self._entropy = None
-        self.version += 1
 
     # -- what models see -----------------------------------------------------------------------------------------
     def p(self, words: NDArray[np.integer]) -> NDArray[np.float64]:

@@ -19,7 +19,6 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.learn.tracking.story import Floats, Forgetting, Remembered, Story
@@ -306,18 +305,6 @@ class Tracker:
     def track(self, stream: Iterable[StreamDocument]) -> Iterator[Step]:
         """One step for each document, as they come."""
         return map(self.process, stream)
-
-    # -- how large -----------------------------------------------------------------------------------------------
-    def story_bytes(self) -> NDArray[np.int64]:
-        """Bytes each story's model takes, the inverted copy included: at most 44 for each of ``max_terms`` words; 16
-        more for each word of the documents remembered (with forgetting) or labelled (sd over a growing background)."""
-        sizes = []
-        for story in self.stories:
-            kept = sum(one.words.nbytes + one.values.nbytes for one in story.memory or ())
-            kept += sum(one.words.nbytes + one.counts.nbytes for one in story.labelled)
-            arrays = (story.words, story.seed, story.learnt, story.weights)
-            sizes.append(sum(array.nbytes for array in arrays) + 12 * len(story.words) + kept)
-        return np.array(sizes, np.int64)
 
     def settings(self) -> dict[str, Any]:
         """Everything that decides what the tracker does with a stream, as JSON can say it."""
