@@ -88,44 +88,18 @@ def run(args: argparse.Namespace) -> int:
 
 def add_evaluation_arguments(parser: argparse.ArgumentParser) -> None:
     """Judgments, runs, measures, tests: what :func:`evaluate_runs` and :func:`compare_runs` read."""
-<<<<<<< HEAD
     add, measures = parser.add_argument, " ".join(DEFAULT_MEASURES)
     add("qrels", metavar="QRELS", help="judgments, TREC form: qid 0 docid relevance")
     add("runs", metavar="RUN", nargs="+", help="TREC run, or NAME=RUN to choose its name")
     add("--measures", "-m", nargs="+", default=measures.split(), metavar="M", help=f"default: {measures}")
     add("--complete", "-c", action="store_true", help="judged topics without results count as zero (trec_eval -c)")
     add("--rel", "-l", type=int, metavar="N", help="least grade that counts as relevant (trec_eval -l; default 1)")
+    add("--residual", metavar="QRELS", help="leave out what is judged in this file, as --feedback-qrels was given it")
     add = parser.add_argument_group("significance").add_argument
     add("--baseline", metavar="RUN", help="compare every other run with this one (a path or name)")
     add("--test", nargs="+", choices=tuple(TESTS), default=list(TESTS), help="default: all four")
     add("--correction", choices=CORRECTIONS, default="holm", help="over the runs compared (default: holm)")
     add("--seed", type=int, default=0, help="of the randomisation test (default 0)")
-=======
-    parser.add_argument("qrels", metavar="QRELS", help="judgments, TREC form: qid 0 docid relevance")
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="TREC run, or NAME=RUN to choose its name")
-    measures = " ".join(DEFAULT_MEASURES)
-    parser.add_argument(
-        "--measures", "-m", nargs="+", default=measures.split(), metavar="M", help=f"default: {measures}"
-    )
-    parser.add_argument(
-        "--complete", "-c", action="store_true", help="judged topics without results count as zero (trec_eval -c)"
-    )
-    parser.add_argument(
-        "--rel", "-l", type=int, metavar="N", help="least grade that counts as relevant (trec_eval -l; default 1)"
-    )
-    parser.add_argument(
-        "--residual",
-        metavar="QRELS",
-        help="leave out of runs and judgments what is judged in this file: what --feedback-qrels was given",
-    )
-    group = parser.add_argument_group("significance")
-    group.add_argument("--baseline", metavar="RUN", help="compare every other run with this one (a path or name)")
-    group.add_argument("--test", nargs="+", choices=tuple(TESTS), default=list(TESTS), help="default: all four")
-    group.add_argument(
-        "--correction", choices=CORRECTIONS, default="holm", help="over the runs compared (default: holm)"
-    )
-    group.add_argument("--seed", type=int, default=0, help="of the randomisation test (default 0)")
->>>>>>> h-thesis
 
 
 def add_output_arguments(parser: Any, *forms: str) -> None:

@@ -257,18 +257,14 @@ class Engine:
                     keep = ~np.isin(docs, np.concatenate([j.nonrelevant, j.relevant]))
                     docs, scores = docs[keep], scores[keep]
                 docs, scores = docs[:depth], scores[:depth]
-<<<<<<< HEAD
-            wanted = model.contrast(docs, self.snapshot, self.allowed)
-            contrast = None if wanted is None else Rows.of(self.snapshot, wanted)
-            yield Feedback(docs, scores, Rows.of(self.snapshot, docs), len(j.relevant) > 0, nonrelevant, contrast)
-=======
             unjudged = len(docs)
             if len(j.relevant):
                 docs = np.concatenate([j.relevant, docs])
                 scores = np.concatenate([self.score_docs(result.plan, j.relevant), scores])
-            rows = Rows.of(self.snapshot, docs)
-            yield Feedback(docs, scores, rows, len(j.relevant) > 0, nonrelevant, unjudged=unjudged)
->>>>>>> h-thesis
+            wanted = model.contrast(docs, self.snapshot, self.allowed)
+            contrast = None if wanted is None else Rows.of(self.snapshot, wanted)
+            rows, judged = Rows.of(self.snapshot, docs), len(j.relevant) > 0
+            yield Feedback(docs, scores, rows, judged, nonrelevant, contrast, unjudged=unjudged)
 
     def first_documents(self, results: Sequence[Result], depth: int) -> list[Ranked]:
         """The best documents of the first pass, and their scores."""

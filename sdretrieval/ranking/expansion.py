@@ -55,11 +55,17 @@ from sdretrieval.ranking.weighting import (
 # What a file may ask for. A package with a weighting of its own adds it here when it is loaded.
 WEIGHTINGS: dict[str, type[Weighting]] = {
     kind.name: kind
-<<<<<<< HEAD
-    for kind in (BM25, BM25Counts, TfIdf, DPH, JelinekMercer, Dirichlet, LuceneDirichlet, LuceneJelinekMercer)
-=======
-    for kind in (BM25, TfIdf, JelinekMercer, Dirichlet, LuceneDirichlet, LuceneJelinekMercer, DocumentWords)
->>>>>>> h-thesis
+    for kind in (
+        BM25,
+        BM25Counts,
+        TfIdf,
+        DPH,
+        JelinekMercer,
+        Dirichlet,
+        LuceneDirichlet,
+        LuceneJelinekMercer,
+        DocumentWords,
+    )
 }
 KEYS = ("qid", "query", "model", "weighting", "background", "with_constant", "terms", "feedback")
 

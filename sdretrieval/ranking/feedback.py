@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -45,6 +45,11 @@ class Rows:
             np.concatenate([self.counts, query.counts.astype(np.int32)]),
             np.append(self.lengths, query.length),
         )
+
+    def first(self, n: int) -> Rows:
+        """The first ``n`` rows."""
+        stop = self.ptr[n]
+        return Rows(self.ptr[: n + 1], self.terms[:stop], self.counts[:stop], self.lengths[:n])
 
     def mean_counts(self, weights: np.ndarray, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
         """Σ_i r_i f_i / |D_i|: an arithmetic mean of the documents' own distributions, as (terms, values)."""
@@ -138,6 +143,13 @@ class Feedback:
 
     def __len__(self) -> int:
         return len(self.docs)
+
+    def first(self, n: int) -> Feedback:
+        """The same with the first ``n`` documents alone."""
+        if n >= len(self):
+            return self
+        emphasis = None if self.emphasis is None else self.emphasis[:n]
+        return replace(self, docs=self.docs[:n], scores=self.scores[:n], rows=self.rows.first(n), emphasis=emphasis)
 
     def emphasised(self, weights: np.ndarray) -> np.ndarray:
         """A model's weights times the emphasis, summing to one again."""

@@ -29,12 +29,8 @@ import numpy as np
 from sdretrieval.core.parameters import parameter, positive, share, weight
 from sdretrieval.index.statistics import Statistics
 
-<<<<<<< HEAD
 LOG, SATURATING, FLOORED, DIVERGING = 0, 1, 2, 3  # the compiled loops in loops.py know these numbers
-=======
-LOG, SATURATING, FLOORED = 0, 1, 2  # the compiled loops in loops.py know these numbers
 _NEVER_SATURATED = 2.0**100
->>>>>>> h-thesis
 
 
 @dataclass(frozen=True)

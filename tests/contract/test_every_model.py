@@ -32,14 +32,10 @@ VARIANTS: dict[str, list[dict]] = {
         {"mode": "anserini"},
         {"mode": "anserini", "first_stage": "ql"},
     ],
-<<<<<<< HEAD
     "axiomatic": [{"scoring": "ql"}, {"mode": "anserini"}, {"mode": "anserini", "scoring": "ql"}],
     "bm25prf": [{"mode": "anserini"}],
     "bo1": [{"scoring": "dph"}],
     "kl": [{"scoring": "dph"}],
-    "sd": [LM, {"first_stage": "bm25"}, {"iterations": 3}, {"iterations": 0, "posterior": "exact"}],
-    "sd3": [{"scoring": "lm"}, {"scoring": "lm", **LM}, {"first_stage": "sd", "posterior": "exact", "prior": 0.3}],
-=======
     "sd": [
         LM,
         {"first_stage": "bm25"},
@@ -54,7 +50,6 @@ VARIANTS: dict[str, list[dict]] = {
         {"first_stage": "sd", "posterior": "exact", "prior": 0.3},
         {"iterations": 2, "later_e_steps": "likelihood"},
     ],
->>>>>>> h-thesis
 }
 
 
@@ -86,28 +81,8 @@ def test_choices_are_all_tried():
 
 
 def test_names_are_the_documented_ones():
-<<<<<<< HEAD
-    wanted = [
-        "bm25",
-        "ql",
-        "tfidf",
-        "rm",
-        "rm3",
-        "sd",
-        "sd3",
-        "axiomatic",
-        "bm25prf",
-        "dph",
-        "bo1",
-        "kl",
-        "lucene-bm25",
-        "lucene-qld",
-        "lucene-qljm",
-    ]
-=======
-    wanted = ["bm25", "ql", "tfidf", "rm", "rm3", "sd", "sd3", "dce", "rm-dce"]
+    wanted = "bm25 ql tfidf rm rm3 sd sd3 blend axiomatic bm25prf dph bo1 kl dce rm-dce".split()
     wanted += ["lucene-bm25", "lucene-qld", "lucene-qljm"]
->>>>>>> h-thesis
     assert [name for name in rankers() if name in wanted] == wanted
 
 

@@ -95,6 +95,13 @@ class Axiomatic(Ranker):
         found = typed.plus(own).plus(TermModel(terms[kept], total[kept]))
         return Expansion(Plan(found, self.weighting, with_constant=True), weights)
 
+    def learnt(self, query: Query, feedback: Feedback, statistics: Statistics) -> tuple[TermModel, np.ndarray]:
+        """The words added to the query, summing to one, and the documents' weights."""
+        weights = feedback.emphasised(uniform(len(feedback)))
+        terms, total, places = self._associated(self.query_vector(query, statistics), feedback, weights, statistics)
+        total[places] = 0.0
+        return TermModel(terms, total).positive().strongest(self.fb_terms).normalised(), weights
+
     def _associated(
         self, typed: TermModel, feedback: Feedback, weights: np.ndarray, statistics: Statistics
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

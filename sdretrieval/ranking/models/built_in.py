@@ -1,14 +1,12 @@
 """The built-in models: importing this registers them."""
 
 from sdretrieval.ranking.models.axiomatic import Axiomatic
+from sdretrieval.ranking.models.blend import Blend
 from sdretrieval.ranking.models.bm25 import BM25Ranker
-<<<<<<< HEAD
 from sdretrieval.ranking.models.bm25_prf import BM25PRF
 from sdretrieval.ranking.models.divergence import KL, Bo1
-from sdretrieval.ranking.models.dph import DPHRanker
-=======
 from sdretrieval.ranking.models.document_cross_entropy import DocumentCrossEntropy, DocumentRelevanceModel
->>>>>>> h-thesis
+from sdretrieval.ranking.models.dph import DPHRanker
 from sdretrieval.ranking.models.lucene_models import LuceneBM25, LuceneQLD, LuceneQLJM
 from sdretrieval.ranking.models.query_likelihood import QueryLikelihood
 from sdretrieval.ranking.models.relevance_model import RM3, RelevanceModel
@@ -24,16 +22,14 @@ BUILT_IN = (
     RM3,
     SmoothedDirichlet,
     SD3,
-<<<<<<< HEAD
+    Blend,
     Axiomatic,
     BM25PRF,
     DPHRanker,
     Bo1,
     KL,
-=======
     DocumentCrossEntropy,
     DocumentRelevanceModel,
->>>>>>> h-thesis
     LuceneBM25,
     LuceneQLD,
     LuceneQLJM,

@@ -142,12 +142,16 @@ class RM3(RelevanceModel):
     def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
         if self.mode == "anserini":
             return anserini.expand(self, query, feedback, statistics)
-        model, weights = self.estimate(query, feedback, statistics)
-        cut = model.folded(statistics.p).strongest(self.fb_terms).normalised()
+        cut, weights = self.learnt(query, feedback, statistics)
         # Documents judged relevant may be empty: then there is nothing to mix the query with.
         typed = query.as_distribution()
         mixed = cut.mixed(typed, self.original_query_weight) if len(cut) else typed
         return Expansion(Plan(mixed, self.final_weighting, with_constant=True), weights)
+
+    def learnt(self, query: Query, feedback: Feedback, statistics: Statistics) -> tuple[TermModel, np.ndarray]:
+        """θ^R cut to its strongest words, summing to one, and the documents' weights."""
+        model, weights = self.estimate(query, feedback, statistics)
+        return model.folded(statistics.p).strongest(self.fb_terms).normalised(), weights
 
     @property
     def final_weighting(self) -> Weighting:

@@ -141,6 +141,13 @@ class SmoothedDirichlet(Ranker):
         return self.unjudged_weight > 0
 
     def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
+        excess, weights, notes = self.estimate(query, feedback, statistics)
+        return Expansion(self._final_plan(query, excess, notes["S"], statistics), weights, notes)
+
+    def estimate(
+        self, query: Query, feedback: Feedback, statistics: Statistics
+    ) -> tuple[TermModel, np.ndarray, dict[str, Any]]:
+        """a^R - a^N, the documents' weights, and how EM went."""
         S = self.precision * query.length
         nonrelevant = self._nonrelevant(feedback, statistics)
         chances = self._first_e_step(query, feedback, nonrelevant, statistics, S)
@@ -150,8 +157,7 @@ class SmoothedDirichlet(Ranker):
         if self.iterations != 1 and not given:
             weights, relevant, em = self._later_iterations(query, feedback, weights, relevant, nonrelevant, statistics)
         excess = relevant.excess(statistics).plus(nonrelevant.excess(statistics).scaled(-1.0))
-        notes = {"S": S, **em, "c": relevant.c}
-        return Expansion(self._final_plan(query, excess, S, statistics), weights, notes)
+        return excess, weights, {"S": S, **em, "c": relevant.c}
 
     def _later_iterations(
         self,
@@ -298,10 +304,18 @@ class SD3(SmoothedDirichlet):
     precision: float = precision_parameter(0.25, (0.05, 0.15, 0.25, 0.5))
 
     def _final_plan(self, query: Query, excess: TermModel, S: float, statistics: Statistics) -> Plan:
-        words = excess.folded(statistics.p).positive().strongest(self.fb_terms).normalised()
+        words = self._cut(excess, statistics)
         if not len(words):
             return Plan(query.as_distribution(), self._smoothing_ranking)
         return Plan(words.mixed(query.as_distribution(), self.original_query_weight), self._smoothing_ranking)
+
+    def _cut(self, excess: TermModel, statistics: Statistics) -> TermModel:
+        return excess.folded(statistics.p).positive().strongest(self.fb_terms).normalised()
+
+    def learnt(self, query: Query, feedback: Feedback, statistics: Statistics) -> tuple[TermModel, np.ndarray]:
+        """The excess cut to its strongest words, summing to one, and the documents' weights."""
+        excess, weights, _ = self.estimate(query, feedback, statistics)
+        return self._cut(excess, statistics), weights
 
     @property
     def _smoothing_ranking(self) -> Weighting:
