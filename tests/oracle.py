@@ -713,7 +713,68 @@ def _sd3(
     return a, scores - a.sum() * np.log(1 - s["lambda_ranking"]) if s["smoothing"] == "jm" else scores
 
 
+# -- the blend ---------------------------------------------------------------------------------------------------
+
+# What its parts are set to, besides words, depth, k1 and b.
+LEARN_ONLY = {"original_query_weight": 0.0, "query_weight": 0.0, "unjudged_weight": 0.0, "scoring": "bm25"}
+BLEND_PARTS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "sd": (
+        smoothed_dirichlet,
+        {
+            **LEARN_ONLY,
+            **{"first_stage": "bm25", "smoothing": "jm", "lambda_query": 0.99, "lambda_first": 0.3},
+            **{"lambda_feedback": 1e-4, "lambda_ranking": 0.5, "precision": 0.25, "iterations": 1},
+            **{"posterior": "approximate", "nonrelevant_weight": 1.0, "mu": 1000.0, "mu_feedback": 1e5},
+        },
+    ),
+    "rm": (
+        rm3,
+        {
+            **LEARN_ONLY,
+            **{"mode": "lavrenko", "first_stage": "bm25", "smoothing": "jm", "lambda_query": 0.2},
+            **{"lambda_model": 0.7, "lambda_ranking": 0.3, "mu": 1000.0},
+        },
+    ),
+    "axiomatic": (axiomatic, {"mode": "expected", "scoring": "bm25", "pool": 10.0, "beta": 0.6, "idf_power": 0.5}),
+}
+
+
+def blend(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=()) -> Answer:
+    """The mean over parts of what pairs of depths agree on; the query has the rest, and never less than its least."""
+    first = bm25(c, f, s["k1"], s["b"])
+    given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
+    if not given.docs:
+        return one_pass(c, f, first)
+    depths = [max(1, round(share * s["fb_docs"])) for share in (0.1, 0.2, 0.4, 1.0)]
+    parts = [name.strip() for name in s["parts"].split(",")]
+    together, weights = np.zeros(len(c.words)), np.zeros(len(given.docs))
+    for part in parts:
+        model, values = BLEND_PARTS[part]
+        estimates = []
+        for depth in depths[:1] if given.judged else depths:
+            settings = {**values, "fb_docs": depth, **{name: s[name] for name in ("fb_terms", "k1", "b")}}
+            answer = model(c, f, settings, relevant, nonrelevant)
+            words = np.where(f > 0, 0.0, answer.a) if part == "axiomatic" else answer.a
+            if part != "axiomatic" and not _learnt_anything(c, answer):
+                words = np.zeros_like(answer.a)
+            estimates.append(normalised(words) if words.any() else words)
+            weights[: len(answer.weights)] += answer.weights / (len(parts) * (1 if given.judged else len(depths)))
+        pairs = [np.minimum(x, y) for i, x in enumerate(estimates) for y in estimates[:i]] or estimates
+        together += np.mean(pairs, axis=0) / len(parts)
+    together = strongest(together, s["fb_terms"])
+    mass = together.sum()
+    kept = min(mass, 1 - s["least_query_weight"])
+    a = (1 - kept) * normalised(f) + (kept / mass * together if kept > 0 else 0.0)
+    return Answer(bm25(c, a, s["k1"], s["b"]), c.has_any(a > 0), first, given.docs, weights, a)
+
+
+def _learnt_anything(c: Corpus, answer: Answer) -> bool:
+    """Feedback documents without words, or without any excess, leave the query alone: that is not learnt."""
+    return bool(words_of(c, answer.feedback, answer.weights)[answer.a > 0].any())
+
+
 MODELS = {
+    "blend": blend,
     "bm25": lambda c, f, s, *_: one_pass(c, f, bm25(c, f, s["k1"], s["b"])),
     "ql": lambda c, f, s, *_: query_likelihood(c, f, s),
     "tfidf": tfidf_rocchio,
