@@ -54,6 +54,13 @@ def generated(tmp_path_factory):
     return index, topics
 
 
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_system_of_the_tables_runs(generated, system):
+    index, topics = generated
+    run = anserini_run(index, topics[:3], system, hits=5)
+    assert [len(run[topic.qid]) for topic in topics[:3]] == [5, 5, 5]
+
+
 @pytest.mark.parametrize("system", MODELS)
 def test_scores_are_anserinis(generated, system):
     """Every document's score, from feedback documents in Lucene's order: it takes the lower docid first in ties."""
