@@ -740,31 +740,33 @@ BLEND_PARTS: dict[str, tuple[Any, dict[str, Any]]] = {
 
 
 def blend(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=()) -> Answer:
-    """The mean over parts of what pairs of depths agree on; the query has the rest, and never less than its least."""
+    """The mean of all parts at all depths, as far as depths agree and documents are several; the query has the rest."""
     first = bm25(c, f, s["k1"], s["b"])
     given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
     if not given.docs:
         return one_pass(c, f, first)
     depths = [max(1, round(share * s["fb_docs"])) for share in (0.1, 0.2, 0.4, 1.0)]
+    depths = depths[:1] if given.judged else depths
     parts = [name.strip() for name in s["parts"].split(",")]
-    together, weights = np.zeros(len(c.words)), np.zeros(len(given.docs))
+    together, weights, agreed, apart = np.zeros(len(c.words)), np.zeros(len(given.docs)), [], []
     for part in parts:
         model, values = BLEND_PARTS[part]
         estimates = []
-        for depth in depths[:1] if given.judged else depths:
+        for depth in depths:
             settings = {**values, "fb_docs": depth, **{name: s[name] for name in ("fb_terms", "k1", "b")}}
             answer = model(c, f, settings, relevant, nonrelevant)
             words = np.where(f > 0, 0.0, answer.a) if part == "axiomatic" else answer.a
             if part != "axiomatic" and not _learnt_anything(c, answer):
                 words = np.zeros_like(answer.a)
             estimates.append(normalised(words) if words.any() else words)
-            weights[: len(answer.weights)] += answer.weights / (len(parts) * (1 if given.judged else len(depths)))
+            weights[: len(answer.weights)] += answer.weights / (len(parts) * len(depths))
         pairs = [np.minimum(x, y) for i, x in enumerate(estimates) for y in estimates[:i]] or estimates
-        together += np.mean(pairs, axis=0) / len(parts)
+        agreed.append(np.mean([pair.sum() for pair in pairs]))
+        apart.append(1.0 if given.judged else 1 - (answer.weights**2).sum())
+        together += np.mean(estimates, axis=0) / len(parts)
     together = strongest(together, s["fb_terms"])
-    mass = together.sum()
-    kept = min(mass, 1 - s["least_query_weight"])
-    a = (1 - kept) * normalised(f) + (kept / mass * together if kept > 0 else 0.0)
+    kept = min(np.mean(agreed) * np.mean(apart), 1 - s["least_query_weight"]) if together.any() else 0.0
+    a = (1 - kept) * normalised(f) + (kept * normalised(together) if kept > 0 else 0.0)
     return Answer(bm25(c, a, s["k1"], s["b"]), c.has_any(a > 0), first, given.docs, weights, a)
 
 

@@ -1,16 +1,17 @@
-"""Several feedback models at several depths: a word weighs what they agree on, and the query as typed has the rest.
+"""Several feedback models at several depths: their mean, as far as the depths agree; the query as typed has the rest.
 
 Each part (SD's excess, the relevance model, axiomatic association) is estimated from the first 5, 10, 20 and 50
-documents. With e_n a part's words at depth n, a distribution,
+documents. With e_n a part's words at depth n, a distribution, and W_i its weights of the documents at the deepest,
 
-    c_w = mean over pairs of depths n, m of min(e_n(w), e_m(w))        what the depths agree on
-    a   = mean over the parts of c, cut to fb_terms words              sums to at most one
-    q'  = (1 - Σ_w a_w) θ̂^Q + a                                        ranked with BM25 weights
+    e  = mean over parts and depths of e_n, cut to fb_terms words and normalised
+    A  = mean over parts of the mean over pairs of depths of Σ_w min(e_n(w), e_m(w))     how far the depths agree
+    D  = mean over parts of 1 - Σ_i W_i²                                                 two documents, not one twice
+    a  = (1 - A D) θ̂^Q + A D e                                                          ranked with BM25 weights
 
-So feedback holds back by itself: where the words change with every few documents more, Σ a is small and the query stays
-as typed. Estimates of unlike kinds err in unlike ways; all are words of one BM25 query, so their sum is one plan, which
-ranks at the cost of one. Judged documents have no depths: all of them are one estimate, and ``least_query_weight``
-keeps the query.
+So feedback holds back by itself: where the words change with every few documents more, or come from one document alone
+(as where one known item is sought), A D is small and the query stays as typed. Estimates of unlike kinds err in unlike
+ways; all are words of one BM25 query, so their mean is one plan, which ranks at the cost of one. Judged documents have
+no depths: all of them are one estimate, and ``least_query_weight`` keeps the query.
 """
 
 from __future__ import annotations
@@ -84,44 +85,46 @@ class Blend(Ranker):
 
     def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
         samples = [feedback.first(n) for n in self.depths(feedback)]
-        weights, agreed = np.zeros(len(feedback)), {}
-        for name, model in self.models.items():
-            learnt = [model.learnt(query, sample, statistics) for sample in samples]
-            agreed[name] = agreement([words for words, _ in learnt])
-            for _, given in learnt:
-                weights[: len(given)] += given / (len(samples) * len(self.models))
-        together = sum_of(list(agreed.values())).scaled(1.0 / len(agreed)).strongest(self.fb_terms)
-        typed, mass = query.as_distribution(), together.mass
-        kept = min(mass, 1.0 - self.least_query_weight)
+        learnt = {
+            name: [model.learnt(query, sample, statistics) for sample in samples] for name, model in self.models.items()
+        }
+        share = 1.0 / (len(samples) * len(learnt))
+        mean, weights = TermModel(query.terms[:0], query.counts[:0]), np.zeros(len(feedback))
+        for words, given in (estimate for estimates in learnt.values() for estimate in estimates):
+            mean = mean.plus(words.scaled(share))
+            weights[: len(given)] += share * given
+        held = {
+            name: (agreement([words for words, _ in estimates]), distinct(estimates[-1][1], feedback))
+            for name, estimates in learnt.items()
+        }
+        A, D = np.mean(list(held.values()), axis=0).tolist()
+        words, typed = mean.strongest(self.fb_terms).normalised(), query.as_distribution()
+        kept = min(A * D, 1.0 - self.least_query_weight) if len(words) else 0.0
         notes = {
             "query_weight": 1.0 - kept,
-            "agreement": {name: words.mass for name, words in agreed.items()},
+            "agreement": {name: {"depths": float(a), "distinct": float(d)} for name, (a, d) in held.items()},
             "depths": self.depths(feedback),
-            "parts": agreed,
         }
         if kept > 0:
-            typed = typed.scaled(1.0 - kept).plus(together.scaled(kept / mass))
+            typed = typed.scaled(1.0 - kept).plus(words.scaled(kept))
         return Expansion(Plan(typed, BM25(self.k1, self.b)), weights, notes)
 
 
-def agreement(estimates: Sequence[TermModel]) -> TermModel:
-    """The mean over pairs of estimates of the smaller of the two weights; an estimate alone agrees with itself.
+def agreement(estimates: Sequence[TermModel]) -> float:
+    """The mean over pairs of estimates of Σ_w min(e_n(w), e_m(w)); an estimate alone agrees with itself.
 
     Of the weights of a word in descending order, the first is the smaller one of no pair, the second of one, and so on.
     """
     n = len(estimates)
     if n == 1:
-        return estimates[0]
+        return estimates[0].mass
     terms = np.unique(np.concatenate([words.terms for words in estimates]))
     weights = np.zeros((n, len(terms)))
     for row, words in zip(weights, estimates, strict=True):
         row[np.searchsorted(terms, words.terms)] = words.weights
-    smaller = np.arange(n) @ np.sort(weights, axis=0)[::-1] / (n * (n - 1) / 2)
-    return TermModel(terms, smaller).positive()
+    return float(np.arange(n) @ np.sort(weights, axis=0)[::-1].sum(axis=1) / (n * (n - 1) / 2))
 
 
-def sum_of(models: Sequence[TermModel]) -> TermModel:
-    total = models[0]
-    for model in models[1:]:
-        total = total.plus(model)
-    return total
+def distinct(weights: np.ndarray, feedback: Feedback) -> float:
+    """1 - Σ_i W_i²: how likely two documents, drawn by their weights, are two. Judged ones are taken as they are."""
+    return 1.0 if feedback.judged else 1.0 - float(weights @ weights)
