@@ -70,6 +70,7 @@ def _header(e: Explanation, width: int) -> list[str]:
         "learnt from": learnt,
         "note": str(e.notes.get("note", "")),
         "EM": _em(e.notes),
+        **_blend(e.notes),
     }
     margin = max(len(label) for label, text in labelled.items() if text) + 3
     return [
@@ -85,6 +86,23 @@ def _em(notes: Mapping[str, Any]) -> str:
     state, bounds = "converged" if notes.get("converged") else "not converged", notes.get("bounds")
     climb = f"; bound {significant(bounds[0])} → {significant(bounds[-1])}" if bounds else ""
     return f"{notes['iterations']} iterations, {state}{climb}"
+
+
+def _blend(notes: Mapping[str, Any]) -> dict[str, str]:
+    """Each part of a blend with its words, and how far feedback held back, and why."""
+    if not notes.get("parts"):
+        return {}
+    query, held = notes["query_weight"], notes["agreement"]
+    depths = " and ".join(", ".join(map(str, notes["depths"])).rsplit(", ", 1))
+    agree, apart = (sum(part[key] for part in held.values()) / len(held) for key in ("depths", "distinct"))
+    told = {
+        "held back": f"the query as typed has {query:.2f} of the weight, feedback {1 - query:.2f}: words learnt from "
+        f"{depths} documents agree by {agree:.2f}, and {apart:.2f} of that is of more than one document"
+    }
+    for name, words in notes["parts"].items():
+        text = "  ".join(f"{word} {weight:.3f}" for word, weight in words.items())
+        told[f"part {name}"] = f"(agrees by {held[name]['depths']:.2f})  {text}"
+    return told
 
 
 def _by_weight(e: Explanation) -> list[FeedbackDocument]:

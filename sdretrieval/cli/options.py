@@ -24,7 +24,7 @@ def add_index_argument(parser: argparse.ArgumentParser) -> None:
 def add_model_arguments(parser: argparse.ArgumentParser, *, judged: bool = True) -> None:
     """``judged``: with the flags for relevance feedback from judged documents."""
     group = parser.add_argument_group("model")
-    group.add_argument("--model", default="sd3", metavar="NAME", help="see `sdretrieval models` (default: sd3)")
+    group.add_argument("--model", default="blend", metavar="NAME", help="see `sdretrieval models` (default: blend)")
     group.add_argument(
         "--profile", metavar="NAME|FILE", help="parameter values: default, paper, anserini, or a file from `tune`"
     )

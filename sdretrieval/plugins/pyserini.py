@@ -74,7 +74,7 @@ class Reranker:
     def __init__(
         self,
         searcher: Any,
-        model: str | Ranker = "sd3",
+        model: str | Ranker = "blend",
         *,
         profile: str | None = None,
         missing: str = "error",

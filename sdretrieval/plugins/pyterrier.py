@@ -119,7 +119,7 @@ class SDRetriever(_OverIndex):
     def __init__(
         self,
         index: str | os.PathLike[str] | Snapshot,
-        model: str | Ranker = "sd3",
+        model: str | Ranker = "blend",
         *,
         num_results: int = 1000,
         profile: str | None = None,
@@ -171,7 +171,7 @@ class SDReranker(_OverIndex):
     def __init__(
         self,
         index: str | os.PathLike[str] | Snapshot,
-        model: str | Ranker = "sd3",
+        model: str | Ranker = "blend",
         *,
         missing: str = "error",
         profile: str | None = None,

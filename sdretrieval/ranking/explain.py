@@ -36,6 +36,7 @@ from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.retrieval import Replay, check_hits, judgments_of
 
+PART_WORDS = 8  # shown of each part of a blend
 HEAD = 100  # documents of the ranking that are listed
 REFERENCE = 10  # without feedback, words are judged by what they bring to so many of the first documents
 ABSENT = 10  # words listed of those that a document lacks
@@ -228,6 +229,8 @@ def explain(
         notes["note"] = "Lucene's own scores are these in single precision"
     if result.expansion is not None:
         notes.update(result.expansion.notes)
+        if "parts" in notes:  # of a blend
+            notes["parts"] = {name: _words_of(words, snapshot) for name, words in notes["parts"].items()}
     if result.feedback is not None and result.feedback.judged and result.feedback.unjudged:
         notes["unjudged"] = result.feedback.unjudged
     return Explanation(
@@ -249,6 +252,13 @@ def explain(
         documents=tuple(explainer.document(doc) for doc in asked),
         notes=notes,
     )
+
+
+def _words_of(model: TermModel, snapshot: Snapshot) -> dict[str, float]:
+    """The strongest words of a part of a blend, the strongest first."""
+    strongest = model.strongest(PART_WORDS)
+    order = np.argsort(-strongest.weights, kind="stable")
+    return dict(zip(snapshot.vocabulary.take(strongest.terms[order]), strongest.weights[order].tolist(), strict=True))
 
 
 def _number_of(snapshot: Snapshot, docid: str) -> int:

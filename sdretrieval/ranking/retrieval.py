@@ -54,7 +54,7 @@ class Report:
 def search(
     index: Index,
     topics: Iterable[Topic],
-    model: str | Ranker = "sd3",
+    model: str | Ranker = "blend",
     *,
     hits: int = 1000,
     threads: int = 1,
@@ -119,7 +119,7 @@ def rerank(
     index: Index,
     run: Run,
     topics: Iterable[Topic],
-    model: str | Ranker = "sd3",
+    model: str | Ranker = "blend",
     *,
     hits: int | None = None,
     threads: int = 1,

@@ -44,6 +44,7 @@ MODELS: dict[str, tuple[str, dict]] = {
     "sd bm25": ("sd", {"first_stage": "bm25"}),
     "sd to convergence": ("sd", {"iterations": 0, "posterior": "exact"}),
     "sd3": ("sd3", {}),
+    "blend": ("blend", {}),
     "sd3 lm": ("sd3", {"scoring": "lm", "first_stage": "sd", "posterior": "exact", "prior": 0.3}),
     "lucene-bm25": ("lucene-bm25", {}),
     "lucene-qld": ("lucene-qld", {}),

@@ -49,7 +49,7 @@ def test_every_model(spread, name):
     check(spread, ranker(name))
 
 
-@pytest.mark.parametrize("name", ["sd", "rm", "sd3"])
+@pytest.mark.parametrize("name", ["sd", "rm", "sd3", "blend"])
 @pytest.mark.parametrize("hits", [1, 7, 1000])
 def test_every_depth(spread, name, hits):
     check(spread, ranker(name), hits=hits)

@@ -88,26 +88,32 @@ class Blend(Ranker):
         learnt = {
             name: [model.learnt(query, sample, statistics) for sample in samples] for name, model in self.models.items()
         }
-        share = 1.0 / (len(samples) * len(learnt))
-        mean, weights = TermModel(query.terms[:0], query.counts[:0]), np.zeros(len(feedback))
-        for words, given in (estimate for estimates in learnt.values() for estimate in estimates):
-            mean = mean.plus(words.scaled(share))
-            weights[: len(given)] += share * given
-        held = {
-            name: (agreement([words for words, _ in estimates]), distinct(estimates[-1][1], feedback))
-            for name, estimates in learnt.items()
-        }
+        parts, held, weights = {}, {}, np.zeros(len(feedback))
+        for name, estimates in learnt.items():
+            words = [words for words, _ in estimates]
+            parts[name] = mean_of(words)
+            held[name] = agreement(words), distinct(estimates[-1][1], feedback)
+            for _, given in estimates:
+                weights[: len(given)] += given / (len(samples) * len(learnt))
         A, D = np.mean(list(held.values()), axis=0).tolist()
-        words, typed = mean.strongest(self.fb_terms).normalised(), query.as_distribution()
-        kept = min(A * D, 1.0 - self.least_query_weight) if len(words) else 0.0
+        mean, typed = mean_of(list(parts.values())).strongest(self.fb_terms).normalised(), query.as_distribution()
+        kept = min(A * D, 1.0 - self.least_query_weight) if len(mean) else 0.0
         notes = {
             "query_weight": 1.0 - kept,
             "agreement": {name: {"depths": float(a), "distinct": float(d)} for name, (a, d) in held.items()},
             "depths": self.depths(feedback),
+            "parts": parts,
         }
         if kept > 0:
-            typed = typed.scaled(1.0 - kept).plus(words.scaled(kept))
+            typed = typed.scaled(1.0 - kept).plus(mean.scaled(kept))
         return Expansion(Plan(typed, BM25(self.k1, self.b)), weights, notes)
+
+
+def mean_of(models: Sequence[TermModel]) -> TermModel:
+    total = models[0]
+    for model in models[1:]:
+        total = total.plus(model)
+    return total.scaled(1.0 / len(models))
 
 
 def agreement(estimates: Sequence[TermModel]) -> float:
