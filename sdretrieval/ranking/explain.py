@@ -35,6 +35,7 @@ from sdretrieval.ranking.models.lucene_models import LuceneRanker
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.retrieval import Replay, check_hits, judgments_of
+from sdretrieval.ranking.term_model import TermModel
 
 PART_WORDS = 8  # shown of each part of a blend
 HEAD = 100  # documents of the ranking that are listed
