@@ -2,16 +2,15 @@
 
 python -m benchmarks.results             # everything
 python -m benchmarks.results Ranking     # one section, and the page anew
-python -m benchmarks.results --assemble  # the page from what was kept of earlier runs
 """
 
 from __future__ import annotations
 
 import importlib
 import platform
+import re
 import sys
 import time
-from pathlib import Path
 
 from benchmarks.collections import ROOT, SHARED
 from sdretrieval import __version__
@@ -19,6 +18,7 @@ from sdretrieval.core.files import atomic_writer
 
 # heading -> module with section() -> markdown
 SECTIONS = {
+    "Default": "benchmarks.results_default",
     "Ranking": "benchmarks.results_ranking",
     "Feedback": "benchmarks.results_feedback",
     "Time": "benchmarks.results_time",
@@ -30,29 +30,30 @@ SECTIONS = {
     "Burstiness": "benchmarks.results_burstiness",
     "Topics": "benchmarks.results_topics",
 }
-KEPT = ROOT / ".cache" / "results"
+PAGE = ROOT / "docs" / "RESULTS.md"
 
 
 def main() -> None:
     if not SHARED.is_dir():
         sys.exit("the collections of ../shared/data are not on this machine; docs/RESULTS.md is left as it is")
-    wanted = [] if sys.argv[1:] == ["--assemble"] else sys.argv[1:] or list(SECTIONS)
-    KEPT.mkdir(parents=True, exist_ok=True)
-    for heading in wanted:
+    for heading in sys.argv[1:] or SECTIONS:
         began = time.perf_counter()
         text = importlib.import_module(SECTIONS[heading]).section()
-        with atomic_writer(_kept(heading)) as out:
-            out.write(text.strip() + f"\n\n(*{(time.perf_counter() - began) / 60:.1f} minutes*)\n")
-        print(f"{heading}: {time.perf_counter() - began:.0f} s", file=sys.stderr)
-    with atomic_writer(ROOT / "docs" / "RESULTS.md") as out:
+        minutes = (time.perf_counter() - began) / 60
+        _write(heading, text.strip() + f"\n\n(*{minutes:.1f} minutes*)\n")
+        print(f"{heading}: {minutes:.1f} minutes", file=sys.stderr)
+
+
+def _write(heading: str, text: str) -> None:
+    """The page with one section anew; the others stay as they are on it."""
+    page = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""
+    sections = dict(part.split("\n\n", 1) for part in re.split(r"^## ", page, flags=re.MULTILINE)[1:])
+    sections[heading] = text
+    with atomic_writer(PAGE) as out:
         out.write(_introduction())
-        for heading in SECTIONS:
-            if _kept(heading).is_file():
-                out.write(f"\n## {heading}\n\n" + _kept(heading).read_text(encoding="utf-8"))
-
-
-def _kept(heading: str) -> Path:
-    return KEPT / f"{heading.lower()}.md"
+        for name in SECTIONS:
+            if name in sections:
+                out.write(f"\n## {name}\n\n{sections[name].strip()}\n")
 
 
 def _introduction() -> str:
