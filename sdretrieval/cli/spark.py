@@ -19,6 +19,10 @@ from sdretrieval.core.errors import IndexProblem, ParameterError
 from sdretrieval.plugins.spark import BATCH
 
 EXAMPLE = """\
+examples:
+  sdretrieval spark index --input corpus/ --index collections/news --shards 8 --date-field date
+  sdretrieval spark search --index collections/news --topics topics.tsv --output runs/blend.txt
+
 `sdretrieval spark ACTION --help` explains an action. Spark needs a Java of its own; docs/SPARK.md says which, and how
 to start on one machine, on a standalone cluster, on YARN and on Kubernetes.
 """

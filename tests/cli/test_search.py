@@ -331,10 +331,10 @@ def test_an_output_that_cannot_be_is_said_before_any_work(refused, collection, t
     ("flags", "told"),
     [
         (["--model", "bm52"], "unknown model 'bm52'\n  One of: bm25, ql"),
-        (["--set", "fb_docs=0"], "sd3: fb_docs (N) must be "),
+        (["--set", "fb_docs=0"], "blend: fb_docs (N) must be "),
         (["--set", "fb_docs=2.5"], "fb_docs must be a whole number; got '2.5'"),
         (["--set", "fb_docs"], "--set takes name=value; got 'fb_docs'"),
-        (["--set", "depth=3"], "sd3 has no parameter 'depth'\n  It has: fb_docs, "),
+        (["--set", "depth=3"], "blend has no parameter 'depth'\n  It has: parts, fb_docs, "),
         (["--model", "sd", "--set", "lambda_query=1"], "lambda_query (λ_M1) must be in (0, 1); got 1.0"),
         (["--model", "sd", "--set", "lambda_first=0"], "lambda_first (λ_E1) must be in (0, 1); got 0.0"),
         (["--model", "rm", "--set", "lambda_model=-0.1"], "lambda_model (λ_M) must be in (0, 1); got -0.1"),
@@ -432,7 +432,7 @@ def test_a_collection_of_one_document(search, lonely, tmp_path, model):
 SLOW_RANKING = """
 import pathlib, time
 from sdretrieval.ranking.registry import rankers
-model = rankers()["sd3"]
+model = rankers()["blend"]
 first = model.first
 def slowly(self, query, statistics):
     if query.qid == "4":

@@ -50,7 +50,7 @@ class Blend(Ranker):
     uses_feedback: ClassVar[bool] = True
 
     parts: str = parameter("sd,rm,axiomatic", f"what is blended, of {', '.join(PARTS)}", kind="text")
-    fb_docs: int = count(50, "feedback documents at the deepest; the others are a tenth, a fifth and two fifths of it")
+    fb_docs: int = count(50, "feedback documents at the deepest; less deep: a tenth, a fifth, two fifths", symbol="N")
     fb_terms: int = count(40, "words kept of each estimate and of the blend", grid=(20, 40, 60, 80))
     least_query_weight: float = share(0.2, "of the query as typed, however well feedback agrees", grid=(0.1, 0.2, 0.4))
     k1: float = k1_parameter()
