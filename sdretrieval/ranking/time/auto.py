@@ -1,0 +1,418 @@
+"""A time prior that finds by itself how much time matters.
+
+    score'(D) = score(D) + u · (a_b log r_b(t_D) + a_q log r_q(t_D))
+
+u is the spread of the hundred best scores. On every collection we have measured one spread is worth about one nat of
+log odds of relevance, and log r = log p(t | relevant)/p(t) is in nats too, so the two add up without a weight of their
+own; a_b and a_q only say how far r is to be believed.
+
+**Scale.** The density of documents around a centre c, relative to the collection's own, is a tower of windows:
+
+    k_c(t) = Σ_l s_l · 1[|t - c| ≤ h_l] / m_l(c)        h_l   15 minutes · 2^l, l = 0 … 23: up to 239 years
+                                                        m_l   share of the collection's documents in c ± h_l
+                                                        s_l   1/24: no bandwidth is better than another beforehand
+
+There is nothing to smooth and no bandwidth to choose: a burst of two hours and one of two years are both seen, relative
+to what the collection has at that time, so that a busy week is no burst. Dates of a day's or a year's resolution come
+out as such: all documents of a date are inside every window around it, and m_l is never less than their share.
+
+**Bursts.** Relevant documents come in bursts, as from an urn. The document of rank i is relevant with probability
+π_i = κ/(κ + i); then its time is new, from the collection's density, or near that of an earlier relevant one:
+
+    r_i = (α + Σ_{j<i} ω_j k_j(t_i)) / (α + Σ_{j<i} ω_j)         ω_j = π_j r_j / (1 - π_j + π_j r_j)
+    E   = Σ_i log(1 - π_i + π_i r_i)
+
+Each factor is a likelihood ratio given the documents ranked above, one on average where dates tell nothing; so e^E is
+above 20 for at most one such topic in 20 (Markov's inequality), and only what is beyond counts:
+
+    a_b = E'/(E' + doubt),  E' = max(0, E - log 20)         r_b(t) = 1 + Σ_j w_j c_j (k_j(t) - 1)
+
+with w_j ∝ 1/j over the first documents and c_j the probability that others share the burst of j, ``chance`` before any
+are seen. Several bursts, or none, need no decision of their own. A document is no evidence for itself.
+
+**Nearness to the query's time**, where the topic has one, is one more centre: r_q(t) = 1 - S + S k_q(t), with S the
+share of this topic's documents that lie near, and E as above. How relevant documents spread around the time of asking
+is a habit of the task rather than of a topic, and one relevant document in a topic cannot show it. So some of the
+call's topics are ranked beforehand, and the shares s_l are learnt from them by EM, as is the evidence that time of
+asking matters at all; with as-of, for each topic from earlier ones alone. a_q is ``nearness`` times E'/(E' + doubt).
+
+The collection is what the query sees: as-of counts no later document. Undated documents keep their scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import log
+from threading import Lock
+from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.times import UNDATED
+from sdretrieval.estimate.time.kernels import Floats
+from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.ranking.engine import Engine, Result
+from sdretrieval.ranking.notes import AutoTimeNote
+from sdretrieval.ranking.query import Query
+from sdretrieval.ranking.time import auto_loops as loops
+from sdretrieval.ranking.time.base import TimeWrapper, described
+from sdretrieval.ranking.time.best import Ties, best_places
+from sdretrieval.ranking.wrapper import Adjustment, Hooks, Wrapper
+
+REACH = 15 * 60_000.0 * 2.0 ** np.arange(24)  # h_l, ms
+SPREAD_DEPTH = 100  # the best scores whose spread is worth a nat
+KAPPA_BURSTS, KAPPA_NEARNESS, ALPHA = 2.0, 8.0, 1.0
+PRICE = log(20.0)  # nats: what chance gives to at most one topic in 20
+FLOOR = 0.02  # of a ratio
+NEAR_AT_FIRST = 0.2  # share of relevant documents near the query's time, before any are seen
+ROUNDS = 15  # of EM
+FEWEST, ONE_IN, MOST = 40, 8, 200  # topics of a call to rehearse with; of how many one; how many at most
+
+
+@dataclass(frozen=True)
+class Auto:
+    """Settings of the automatic prior; see the module.
+
+    docs      how many first documents are the evidence
+    doubt     nats of evidence that are believed by half
+    chance    probability that a relevant document belongs to a burst, before others are seen in it
+    nearness  weight of nearness to the query's time where the evidence is beyond doubt
+    """
+
+    docs: int = 50
+    doubt: float = 4.0
+    chance: float = 0.05
+    nearness: float = 0.75
+
+    name: ClassVar[str] = "auto"
+
+    def __post_init__(self) -> None:
+        if self.docs < 2:
+            raise ParameterError(f"the automatic time prior needs at least 2 documents to go by, got {self.docs}")
+        if not 0 < self.chance < 1:
+            raise ParameterError(f"the chance of a burst must be in (0, 1), got {self.chance}")
+        if not (self.doubt > 0 and self.nearness >= 0):
+            raise ParameterError(
+                f"doubt must be positive and nearness not negative, got {self.doubt} and {self.nearness}"
+            )
+
+    def belief(self, evidence: float) -> float:
+        """E'/(E' + doubt)"""
+        beyond = max(0.0, evidence - PRICE)
+        return beyond / (beyond + self.doubt)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AutoPrior(TimeWrapper):
+    """The model's scores plus what the documents' times tell, as far as the evidence goes."""
+
+    place: ClassVar[int] = 1
+    label: ClassVar[str] = "time-auto"
+
+    prior: Auto = field(default_factory=Auto)
+
+    def check_inner(self, inner: Wrapper) -> None:
+        super().check_inner(inner)
+        if inner.place == self.place:
+            raise ParameterError("there is a time prior already", remedy="Wrap the model in one of them.")
+
+    @property
+    def adds(self) -> bool:
+        return True
+
+    def time_settings(self) -> dict[str, Any]:
+        return {"prior": described(self.prior), "weight": None, "evidence": "rank", "time_docs": self.prior.docs}
+
+    def hooks(self, engine: Engine) -> Hooks:
+        return AutoHooks(self.prior, engine.snapshot)
+
+
+# -- the collection in time ----------------------------------------------------------------------------------------
+
+
+class Calendar:
+    """Documents of a snapshot in the order of their times.
+
+    ordered   times of the dated documents, ascending
+    docs      the documents of these times
+    place     of each document in that order; -1 undated
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        times = np.asarray(snapshot.times)
+        dated = np.flatnonzero(times != UNDATED)
+        self.docs = dated[np.argsort(times[dated], kind="stable")]
+        self.ordered = times[self.docs].astype(np.float64)
+        self.place = np.full(len(times), -1, dtype=np.int64)
+        self.place[self.docs] = np.arange(len(self.docs))
+        self._all = np.arange(len(self.docs) + 1)
+
+    def before(self, allowed: np.ndarray | None) -> np.ndarray:
+        """How many of the documents there are lie before each place."""
+        if allowed is None:
+            return self._all
+        return np.concatenate([[0], np.cumsum(allowed[self.docs])])
+
+
+_calendars: WeakKeyDictionary[Snapshot, Calendar] = WeakKeyDictionary()
+_calendars_lock = Lock()
+
+
+def calendar_of(snapshot: Snapshot) -> Calendar:
+    with _calendars_lock:
+        if snapshot not in _calendars:
+            _calendars[snapshot] = Calendar(snapshot)
+        return _calendars[snapshot]
+
+
+# -- what is learnt from the topics of a call ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Around:
+    """The first documents of one topic, seen from the time of asking."""
+
+    time: float
+    level: np.ndarray
+    mass: Floats  # of the windows around the time
+    ranks: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Habit:
+    """How relevant documents lie around the time of asking: shares of the levels, and the evidence for them."""
+
+    shares: Floats
+    evidence: float = 0.0
+    topics: int = 0
+
+    @cached_property
+    def share(self) -> float:
+        return float(self.shares.sum())
+
+    def ratios(self, around: Around) -> Floats:
+        """k_q of the documents."""
+        return loops.towers(self.shares / self.share, around.mass[None])[0][around.level]
+
+    def evidence_of(self, around: Around) -> tuple[float, float]:
+        """Evidence for nearness in one topic, and its share."""
+        return loops.recency_evidence(self.ratios(around), around.ranks, KAPPA_NEARNESS, self.share)
+
+
+UNLEARNT = Habit(np.full(len(REACH), NEAR_AT_FIRST / len(REACH)))
+
+
+def habit_of(topics: Sequence[Around]) -> Habit:
+    """Learnt from some topics."""
+    if not topics:
+        return UNLEARNT
+    ptr = np.concatenate([[0], np.cumsum([len(topic.ranks) for topic in topics])])
+    shares = loops.learn_shares(
+        np.concatenate([topic.level for topic in topics]),
+        np.stack([topic.mass for topic in topics]),
+        np.concatenate([topic.ranks for topic in topics]),
+        ptr,
+        KAPPA_NEARNESS,
+        UNLEARNT.shares,
+        ROUNDS,
+    )
+    learnt = Habit(shares)
+    return Habit(shares, sum(learnt.evidence_of(topic)[0] for topic in topics), len(topics))
+
+
+class Rehearsed:
+    """The topics that were ranked beforehand, in the order of their times."""
+
+    def __init__(self, topics: Sequence[Around] = ()) -> None:
+        self.topics = sorted(topics, key=lambda topic: topic.time)
+        self.times = np.array([topic.time for topic in self.topics])
+        self._habits: dict[int, Habit] = {}
+
+    def habit(self, time: float, past_only: bool) -> Habit:
+        """Of all topics, or only of those asked before a time."""
+        n = int(np.searchsorted(self.times, time, side="left")) if past_only else len(self.topics)
+        if n not in self._habits:  # threads may compute one twice, to the same bits
+            self._habits[n] = habit_of(self.topics[:n])
+        return self._habits[n]
+
+
+# -- one query -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class First:
+    """The dated ones among the first documents: numbers, times, ranks from 1, weights summing to one."""
+
+    docs: np.ndarray
+    times: Floats
+    ranks: Floats
+    w: Floats
+
+
+class AutoHooks(Hooks):
+    adjusts = True
+
+    def __init__(self, prior: Auto, snapshot: Snapshot) -> None:
+        self.prior, self.snapshot = prior, snapshot
+        self.times, self.calendar = np.asarray(snapshot.times), calendar_of(snapshot)
+        self.rehearsed_topics: dict[str, Around] | None = None  # while a rehearsal goes on
+        self.learnt = Rehearsed()
+
+    def rehearsal(self, queries: Sequence[Query]) -> Sequence[Query]:
+        timed = [query for query in queries if query.time is not None]
+        if len(timed) < FEWEST or len(self.calendar.ordered) == 0:
+            return ()
+        wanted = min(max(len(timed) // ONE_IN, FEWEST // 4), MOST)
+        self.rehearsed_topics = {}
+        return [timed[i] for i in np.linspace(0, len(timed) - 1, wanted).astype(int)]
+
+    def rehearsed(self) -> None:
+        topics, self.rehearsed_topics = self.rehearsed_topics or {}, None
+        self.learnt = Rehearsed([topics[qid] for qid in sorted(topics)])
+
+    def decide(self, engine: Engine, result: Result, docs: np.ndarray, scores: np.ndarray) -> Adjustment | None:
+        places = best_places(scores, max(SPREAD_DEPTH, self.prior.docs), Ties(self.snapshot.docid_rank, docs))
+        first = self._first(result, docs[places])
+        before = self.calendar.before(engine.allowed)
+        around = self._around(result.query, first, before)
+        if self.rehearsed_topics is not None:
+            if around is not None and len(first.docs):
+                self.rehearsed_topics[result.query.qid] = around
+            return None
+        unit = float(np.std(scores[places[:SPREAD_DEPTH]])) if len(places) else 0.0
+        told = self._told(first, around, before, engine.allowed is not None)
+        result.notes.append(told.note)
+        if not told.is_on or not (0.0 < unit < np.inf):
+            return None
+        rho, own = told.over(self.calendar), told.own
+
+        def apply(docs: np.ndarray, scores: np.ndarray) -> np.ndarray:
+            adjusted = loops.added(scores, docs, self.calendar.place, rho, unit)
+            for doc, value in zip(first.docs, own, strict=True):  # none is evidence for itself
+                where = np.flatnonzero(docs == doc) if len(docs) < 1000 else _find(docs, doc)
+                adjusted[where] = scores[where] + unit * value
+            return adjusted
+
+        return Adjustment(apply, unit * max(0.0, float(rho.max()), float(own.max())))
+
+    def _first(self, result: Result, best: np.ndarray) -> First:
+        """The first documents, or the judged ones, which all rank first."""
+        judged = result.feedback is not None and result.feedback.judged
+        docs = result.feedback.docs if judged else best[: self.prior.docs]  # type: ignore[union-attr]
+        ranks = np.ones(len(docs)) if judged else np.arange(1.0, len(docs) + 1.0)
+        dated = self.times[docs] != UNDATED
+        docs, ranks = docs[dated], ranks[dated]
+        w = 1.0 / ranks
+        return First(docs, self.times[docs].astype(np.float64), ranks, w / max(w.sum(), 1e-300))
+
+    def _around(self, query: Query, first: First, before: np.ndarray) -> Around | None:
+        if query.time is None or before[-1] == 0:
+            return None
+        time = float(query.time)
+        mass = loops.windows(self.calendar.ordered, before, np.array([time]), REACH)[2][0]
+        return Around(time, loops.levels_to(first.times, time, REACH), mass, first.ranks)
+
+    def _told(self, first: First, around: Around | None, before: np.ndarray, past_only: bool) -> Told:
+        told = Told(self.prior, first, self.calendar.ordered, before)
+        if around is not None and len(first.docs):
+            told.ask(around, self.learnt.habit(around.time, past_only))
+        return told
+
+
+def _find(docs: np.ndarray, doc: int) -> np.ndarray:
+    """Where a document is among many, which are in ascending order when all are scored."""
+    at = int(np.searchsorted(docs, doc))
+    if at < len(docs) and docs[at] == doc:
+        return np.array([at])
+    return np.flatnonzero(docs == doc)
+
+
+class Told:
+    """What the times of one query's first documents tell: evidence, beliefs, and ρ along time."""
+
+    def __init__(self, prior: Auto, first: First, ordered: Floats, before: np.ndarray) -> None:
+        self.prior, self.first, self.ordered, self.before = prior, first, ordered, before
+        self.bursts = self.nearness = 0.0  # nats of evidence
+        self.around: Around | None = None
+        self.habit, self.share = UNLEARNT, 0.0
+        if len(first.docs) > 1:
+            self.windows = loops.windows(ordered, before, first.times, REACH)
+            self.shares = np.full(len(REACH), 1.0 / len(REACH))
+            self.kernel = loops.kernel_matrix(first.times, loops.towers(self.shares, self.windows[2]), REACH)
+            self.bursts = loops.urn_evidence(self.kernel, first.ranks, KAPPA_BURSTS, ALPHA)
+
+    def ask(self, around: Around, habit: Habit) -> None:
+        """Take in the time of asking."""
+        self.around, self.habit = around, habit
+        own, self.share = habit.evidence_of(around)
+        self.nearness = own + habit.evidence
+
+    @cached_property
+    def a_b(self) -> float:
+        return self.prior.belief(self.bursts)
+
+    @cached_property
+    def a_q(self) -> float:
+        return self.prior.nearness * self.prior.belief(self.nearness)
+
+    @property
+    def is_on(self) -> bool:
+        return self.a_b > 0.0 or self.a_q > 0.0
+
+    @cached_property
+    def weights(self) -> Floats:
+        """w_j c_j"""
+        return loops.burst_weights(self.kernel, self.first.w, self.prior.chance)
+
+    def over(self, calendar: Calendar) -> Floats:
+        """ρ at every place of the calendar."""
+        n = len(self.ordered)
+        out = np.zeros(n)
+        if self.a_b > 0.0:
+            first, after, mass = self.windows
+            height = self.weights[:, None] * self.shares / mass
+            loops.log_ratios(n, first, after, height, 1.0 - float(self.weights.sum()), FLOOR, self.a_b, out)
+        if self.a_q > 0.0:
+            assert self.around is not None
+            first, after, mass = loops.windows(self.ordered, self.before, np.array([self.around.time]), REACH)
+            height = self.share * self.habit.shares / self.habit.share / mass
+            loops.log_ratios(n, first, after, height, 1.0 - self.share, FLOOR, self.a_q, out)
+        return out
+
+    @cached_property
+    def own(self) -> Floats:
+        """ρ of the first documents, none of them evidence for itself."""
+        out = np.zeros(len(self.first.docs))
+        if self.a_b > 0.0:
+            v, w = self.weights, self.first.w
+            lifted = (self.kernel - 1.0) @ v - (np.diag(self.kernel) - 1.0) * v
+            out += self.a_b * np.log(np.maximum(1.0 + lifted / (1.0 - w), FLOOR))
+        if self.a_q > 0.0:
+            assert self.around is not None
+            ratios = 1.0 - self.share + self.share * self.habit.ratios(self.around)
+            out += self.a_q * np.log(np.maximum(ratios, FLOOR))
+        return out
+
+    @property
+    def note(self) -> AutoTimeNote:
+        return AutoTimeNote(
+            prior=Auto.name,
+            bursts=self.bursts,
+            bursts_believed=self.a_b,
+            nearness=self.nearness,
+            nearness_believed=self.a_q,
+            near_share=self.share,
+            learnt_from=self.habit.topics,
+            asked_at=None if self.around is None else self.around.time,
+            densest=self._densest,
+        )
+
+    @property
+    def _densest(self) -> float | None:
+        if self.a_b == 0.0:
+            return None
+        return float(self.first.times[int(np.argmax(self.kernel @ self.weights))])
