@@ -31,10 +31,14 @@ with w_j ∝ 1/j over the first documents and c_j the probability that others sh
 are seen. Several bursts, or none, need no decision of their own. A document is no evidence for itself.
 
 **Nearness to the query's time**, where the topic has one, is one more centre: r_q(t) = 1 - S + S k_q(t), with S the
-share of this topic's documents that lie near, and E as above. How relevant documents spread around the time of asking
-is a habit of the task rather than of a topic, and one relevant document in a topic cannot show it. So some of the
-call's topics are ranked beforehand, and the shares s_l are learnt from them by EM, as is the evidence that time of
-asking matters at all; with as-of, for each topic from earlier ones alone. a_q is ``nearness`` times E'/(E' + doubt).
+share of this topic's documents that lie near, and evidence E as above. How relevant documents spread around the time of
+asking is a habit of the task rather than of a topic, and the one relevant document of a topic cannot show it. So some
+of the call's topics are ranked beforehand, and by EM the shares s_l are learnt from them, and how common such topics
+are; with as-of, for each topic from earlier ones alone. With P the probability that this topic is one of them,
+
+    a_q = nearness · max(0, 2P - 1)         P/(1-P) = common/(1-common) · e^E
+
+where before any learning the odds are 1 to 20 again.
 
 The collection is what the query sees: as-of counts no later document. Undated documents keep their scores.
 """
@@ -44,7 +48,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import log
+from math import exp, log
 from threading import Lock
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
@@ -67,8 +71,10 @@ REACH = 15 * 60_000.0 * 2.0 ** np.arange(24)  # h_l, ms
 SPREAD_DEPTH = 100  # the best scores whose spread is worth a nat
 KAPPA_BURSTS, KAPPA_NEARNESS, ALPHA = 2.0, 8.0, 1.0
 PRICE = log(20.0)  # nats: what chance gives to at most one topic in 20
+RARE = 1.0 / 21.0  # topics whose relevant documents lie near the time of asking, before any are seen: odds of 1 to 20
 FLOOR = 0.02  # of a ratio
 NEAR_AT_FIRST = 0.2  # share of relevant documents near the query's time, before any are seen
+UNLEARNT_WORTH = 100.0  # relevant documents that the shares before any learning are worth
 ROUNDS = 15  # of EM
 FEWEST, ONE_IN, MOST = 40, 8, 200  # topics of a call to rehearse with; of how many one; how many at most
 
@@ -86,7 +92,7 @@ class Auto:
     docs: int = 50
     doubt: float = 4.0
     chance: float = 0.05
-    nearness: float = 0.75
+    nearness: float = 0.5
 
     name: ClassVar[str] = "auto"
 
@@ -184,15 +190,20 @@ class Around:
 
 @dataclass(frozen=True, eq=False)
 class Habit:
-    """How relevant documents lie around the time of asking: shares of the levels, and the evidence for them."""
+    """How relevant documents lie around the time of asking: shares of the levels, and of topics where they do."""
 
     shares: Floats
-    evidence: float = 0.0
+    common: float = RARE
     topics: int = 0
 
     @cached_property
     def share(self) -> float:
         return float(self.shares.sum())
+
+    def belief(self, evidence: float) -> float:
+        """The probability that a topic is one of those, given its evidence."""
+        odds = self.common / (1.0 - self.common) * exp(min(evidence, 700.0))
+        return odds / (1.0 + odds)
 
     def ratios(self, around: Around) -> Floats:
         """k_q of the documents."""
@@ -218,10 +229,15 @@ def habit_of(topics: Sequence[Around]) -> Habit:
         ptr,
         KAPPA_NEARNESS,
         UNLEARNT.shares,
+        UNLEARNT_WORTH,
         ROUNDS,
     )
     learnt = Habit(shares)
-    return Habit(shares, sum(learnt.evidence_of(topic)[0] for topic in topics), len(topics))
+    evidence = [learnt.evidence_of(topic)[0] for topic in topics]
+    for _ in range(ROUNDS):
+        near = sum(learnt.belief(e) for e in evidence)
+        learnt = Habit(shares, (RARE + near) / (1.0 + len(topics)), len(topics))
+    return learnt
 
 
 class Rehearsed:
@@ -348,8 +364,7 @@ class Told:
     def ask(self, around: Around, habit: Habit) -> None:
         """Take in the time of asking."""
         self.around, self.habit = around, habit
-        own, self.share = habit.evidence_of(around)
-        self.nearness = own + habit.evidence
+        self.nearness, self.share = habit.evidence_of(around)
 
     @cached_property
     def a_b(self) -> float:
@@ -357,7 +372,9 @@ class Told:
 
     @cached_property
     def a_q(self) -> float:
-        return self.prior.nearness * self.prior.belief(self.nearness)
+        if self.around is None:
+            return 0.0
+        return self.prior.nearness * max(0.0, 2.0 * self.habit.belief(self.nearness) - 1.0)
 
     @property
     def is_on(self) -> bool:

@@ -110,16 +110,16 @@ def recency_evidence(ratios, ranks, kappa, share):
 
 
 @njit(cache=True, nogil=True)
-def learn_shares(level, mass, ranks, ptr, kappa, start, rounds):
+def learn_shares(level, mass, ranks, ptr, kappa, start, worth, rounds):
     """EM for the shares of the levels around the query's time, over the documents of several topics.
 
     Topic m has the documents ptr[m] to ptr[m+1] and the masses mass[m]. ``start`` are the shares to begin with, which
-    count as one document.
+    count as ``worth`` relevant documents.
     """
     levels = len(start)
     shares = start.copy()
     for _ in range(rounds):
-        counts, relevant = start.copy(), 1.0
+        counts, relevant = worth * start, worth
         for m in range(len(ptr) - 1):
             around = np.zeros(levels + 1)  # Σ_{l ≥ level} share_l / mass_l
             for k in range(levels - 1, -1, -1):
