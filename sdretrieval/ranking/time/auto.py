@@ -67,6 +67,7 @@ from sdretrieval.ranking.time.base import TimeWrapper, described
 from sdretrieval.ranking.time.best import Ties, best_places
 from sdretrieval.ranking.wrapper import Adjustment, Hooks, Wrapper
 
+NO_COUNTS = np.zeros(0, dtype=np.int64)
 REACH = 15 * 60_000.0 * 2.0 ** np.arange(24)  # h_l, ms
 SPREAD_DEPTH = 100  # the best scores whose spread is worth a nat
 KAPPA_BURSTS, KAPPA_NEARNESS, ALPHA = 2.0, 8.0, 1.0
@@ -76,6 +77,7 @@ FLOOR = 0.02  # of a ratio
 NEAR_AT_FIRST = 0.2  # share of relevant documents near the query's time, before any are seen
 UNLEARNT_WORTH = 100.0  # relevant documents that the shares before any learning are worth
 ROUNDS = 15  # of EM
+CELLS = 1 << 16  # steps along the range, by which places in time are found
 FEWEST, ONE_IN, MOST = 40, 8, 200  # topics of a call to rehearse with; of how many one; how many at most
 
 
@@ -155,12 +157,21 @@ class Calendar:
         self.ordered = times[self.docs].astype(np.float64)
         self.place = np.full(len(times), -1, dtype=np.int64)
         self.place[self.docs] = np.arange(len(self.docs))
-        self._all = np.arange(len(self.docs) + 1)
+        span = float(self.ordered[-1] - self.ordered[0]) if len(dated) else 0.0
+        n_cells = CELLS if span > 0 else 1
+        steps = np.linspace(0.0, span, n_cells + 1) + (self.ordered[0] if len(dated) else 0.0)
+        self._cells = np.searchsorted(self.ordered, steps).astype(np.int32)
+        self._cells[-1] = len(dated)
+        self._per_ms = n_cells / span if span > 0 else 0.0
+
+    def windows(self, before: np.ndarray, t: Floats) -> tuple[np.ndarray, np.ndarray, Floats]:
+        """First place, place after the last and mass of each window around each time."""
+        return loops.windows(self.ordered, self._cells, self._per_ms, before, t, REACH)
 
     def before(self, allowed: np.ndarray | None) -> np.ndarray:
-        """How many of the documents there are lie before each place."""
+        """How many of the documents there are lie before each place; nothing where all are there."""
         if allowed is None:
-            return self._all
+            return NO_COUNTS
         return np.concatenate([[0], np.cumsum(allowed[self.docs])])
 
 
@@ -296,7 +307,7 @@ class AutoHooks(Hooks):
         before = self.calendar.before(engine.allowed)
         around = self._around(result.query, first, before)
         if self.rehearsed_topics is not None:
-            if around is not None and len(first.docs):
+            if around is not None:
                 self.rehearsed_topics[result.query.qid] = around
             return None
         unit = float(np.std(scores[places[:SPREAD_DEPTH]])) if len(places) else 0.0
@@ -304,13 +315,12 @@ class AutoHooks(Hooks):
         result.notes.append(told.note)
         if not told.is_on or not (0.0 < unit < np.inf):
             return None
-        rho, own = told.over(self.calendar), told.own
+        rho, own = told.over_time(), told.own
 
         def apply(docs: np.ndarray, scores: np.ndarray) -> np.ndarray:
             adjusted = loops.added(scores, docs, self.calendar.place, rho, unit)
-            for doc, value in zip(first.docs, own, strict=True):  # none is evidence for itself
-                where = np.flatnonzero(docs == doc) if len(docs) < 1000 else _find(docs, doc)
-                adjusted[where] = scores[where] + unit * value
+            there, where = found_in(docs, first.docs)  # none is evidence for itself
+            adjusted[where] = scores[where] + unit * own[there]
             return adjusted
 
         return Adjustment(apply, unit * max(0.0, float(rho.max()), float(own.max())))
@@ -326,37 +336,40 @@ class AutoHooks(Hooks):
         return First(docs, self.times[docs].astype(np.float64), ranks, w / max(w.sum(), 1e-300))
 
     def _around(self, query: Query, first: First, before: np.ndarray) -> Around | None:
-        if query.time is None or before[-1] == 0:
+        if query.time is None or len(first.docs) == 0:
             return None
         time = float(query.time)
-        mass = loops.windows(self.calendar.ordered, before, np.array([time]), REACH)[2][0]
+        mass = self.calendar.windows(before, np.array([time]))[2][0]
         return Around(time, loops.levels_to(first.times, time, REACH), mass, first.ranks)
 
     def _told(self, first: First, around: Around | None, before: np.ndarray, past_only: bool) -> Told:
-        told = Told(self.prior, first, self.calendar.ordered, before)
-        if around is not None and len(first.docs):
+        told = Told(self.prior, first, self.calendar, before)
+        if around is not None:
             told.ask(around, self.learnt.habit(around.time, past_only))
         return told
 
 
-def _find(docs: np.ndarray, doc: int) -> np.ndarray:
-    """Where a document is among many, which are in ascending order when all are scored."""
-    at = int(np.searchsorted(docs, doc))
-    if at < len(docs) and docs[at] == doc:
-        return np.array([at])
-    return np.flatnonzero(docs == doc)
+def found_in(docs: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which of the wanted documents are among some, and their places there."""
+    where = np.minimum(np.searchsorted(docs, wanted), len(docs) - 1)
+    if (docs[where] == wanted).all():  # all documents, ascending
+        return np.arange(len(wanted)), where
+    order = np.argsort(docs)
+    where = order[np.minimum(np.searchsorted(docs, wanted, sorter=order), len(docs) - 1)]
+    there = np.flatnonzero(docs[where] == wanted)
+    return there, where[there]
 
 
 class Told:
     """What the times of one query's first documents tell: evidence, beliefs, and ρ along time."""
 
-    def __init__(self, prior: Auto, first: First, ordered: Floats, before: np.ndarray) -> None:
-        self.prior, self.first, self.ordered, self.before = prior, first, ordered, before
+    def __init__(self, prior: Auto, first: First, calendar: Calendar, before: np.ndarray) -> None:
+        self.prior, self.first, self.calendar, self.before = prior, first, calendar, before
         self.bursts = self.nearness = 0.0  # nats of evidence
         self.around: Around | None = None
         self.habit, self.share = UNLEARNT, 0.0
         if len(first.docs) > 1:
-            self.windows = loops.windows(ordered, before, first.times, REACH)
+            self.windows = calendar.windows(before, first.times)
             self.shares = np.full(len(REACH), 1.0 / len(REACH))
             self.kernel = loops.kernel_matrix(first.times, loops.towers(self.shares, self.windows[2]), REACH)
             self.bursts = loops.urn_evidence(self.kernel, first.ranks, KAPPA_BURSTS, ALPHA)
@@ -385,9 +398,9 @@ class Told:
         """w_j c_j"""
         return loops.burst_weights(self.kernel, self.first.w, self.prior.chance)
 
-    def over(self, calendar: Calendar) -> Floats:
+    def over_time(self) -> Floats:
         """ρ at every place of the calendar."""
-        n = len(self.ordered)
+        n = len(self.calendar.ordered)
         out = np.zeros(n)
         if self.a_b > 0.0:
             first, after, mass = self.windows
@@ -395,7 +408,7 @@ class Told:
             loops.log_ratios(n, first, after, height, 1.0 - float(self.weights.sum()), FLOOR, self.a_b, out)
         if self.a_q > 0.0:
             assert self.around is not None
-            first, after, mass = loops.windows(self.ordered, self.before, np.array([self.around.time]), REACH)
+            first, after, mass = self.calendar.windows(self.before, np.array([self.around.time]))
             height = self.share * self.habit.shares / self.habit.share / mass
             loops.log_ratios(n, first, after, height, 1.0 - self.share, FLOOR, self.a_q, out)
         return out

@@ -12,20 +12,45 @@ import numpy as np
 from numba import njit
 
 
+@njit(inline="always")
+def _place(ordered, cells, per_ms, bound, after):
+    """The first place of a time not below ``bound``; or with ``after`` of one above it.
+
+    ``cells`` are the places of equal steps along the range: a search in all the times would wait for memory.
+    """
+    last = len(cells) - 1
+    cell = (bound - ordered[0]) * per_ms
+    if cell < -1.0:
+        return 0
+    if cell > last + 1.0:
+        return len(ordered)
+    low, high = cells[min(max(int(cell) - 1, 0), last)], cells[min(max(int(cell) + 2, 0), last)]
+    while low < high:
+        middle = (low + high) // 2
+        if ordered[middle] < bound or (after and ordered[middle] == bound):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @njit(cache=True, nogil=True)
-def windows(ordered, before, t, reach):
+def windows(ordered, cells, per_ms, before, t, reach):
     """(first place, place after the last, mass) of the window t_j ± h_l among the ordered times, for each j and l.
 
-    ``before[p]`` of the background's documents lie at places before p; a window has at least the mass of one.
+    ``before[p]`` of the background's documents lie at places before p, all of them where it is empty; a window has at
+    least the mass of one.
     """
-    n, levels, total = len(t), len(reach), before[len(ordered)]
+    n, levels, everything = len(t), len(reach), len(before) == 0
+    total = max(len(ordered) if everything else before[len(ordered)], 1)
     first, after = np.empty((n, levels), np.int64), np.empty((n, levels), np.int64)
     mass = np.empty((n, levels))
     for j in range(n):
         for k in range(levels):
-            first[j, k] = np.searchsorted(ordered, t[j] - reach[k], side="left")
-            after[j, k] = np.searchsorted(ordered, t[j] + reach[k], side="right")
-            mass[j, k] = max(before[after[j, k]] - before[first[j, k]], 1) / max(total, 1)
+            low = _place(ordered, cells, per_ms, t[j] - reach[k], False)
+            high = _place(ordered, cells, per_ms, t[j] + reach[k], True)
+            first[j, k], after[j, k] = low, high
+            mass[j, k] = max(high - low if everything else before[high] - before[low], 1) / total
     return first, after, mass
 
 
@@ -145,15 +170,13 @@ def learn_shares(level, mass, ranks, ptr, kappa, start, worth, rounds):
 def log_ratios(n, first, after, height, base, floor, factor, out):
     """out += factor · log max(base + Σ of the heights of the windows around each place, floor), at places 0 … n-1."""
     change = np.zeros(n + 1)
-    touched = np.zeros(n + 1, np.bool_)
     for j in range(first.shape[0]):
         for k in range(first.shape[1]):
             change[first[j, k]] += height[j, k]
             change[after[j, k]] -= height[j, k]
-            touched[first[j, k]] = touched[after[j, k]] = True
     inside, value = 0.0, factor * log(max(base, floor))
     for p in range(n):
-        if touched[p]:
+        if change[p] != 0.0:
             inside += change[p]
             value = factor * log(max(base + inside, floor))
         out[p] += value
