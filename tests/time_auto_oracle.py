@@ -46,16 +46,17 @@ def nearness(
     first: list[tuple[float, float]],
     asked: float,
     background: list[float],
+    others: list[float],
     shares: list[float] | None = None,
     common: float = 1 / 21,
 ):
-    """(evidence, probability, function of a time to log r_q)"""
+    """(evidence, probability, function of a time to log r_q); others: times of the documents ranked 51 to 1000"""
     shares = [0.2 / 24] * 24 if shares is None else shares
     start = sum(shares)
-    relative, mass = [s / start for s in shares], masses(asked, background)
+    relative, mass = [s / start for s in shares], competing(asked, background, others)
     near, far, evidence = start, 1 - start, 0.0
     for rank, t in first:
-        pi, k = 8 / (8 + rank), tower(t, asked, relative, mass)
+        pi, k = 2 / (2 + rank), tower(t, asked, relative, mass)
         r = (far + near * k) / (near + far)
         like = 1 - pi + pi * r
         evidence += log(like)
@@ -66,25 +67,32 @@ def nearness(
     return evidence, odds / (1 + odds), lambda t: log(max(1 - share + share * tower(t, asked, relative, mass), 0.02))
 
 
-def habit(topics: list[tuple[list[tuple[float, float]], float, list[float]]]) -> tuple[list[float], float]:
-    """Shares and how common they are, learnt from topics (first documents, time of asking, background)."""
+def competing(asked: float, background: list[float], others: list[float]) -> list[float]:
+    return [
+        (sum(abs(t - asked) <= h for t in others) + 200 * m) / (len(others) + 200)
+        for h, m in zip(REACH, masses(asked, background), strict=True)
+    ]
+
+
+def habit(topics: list[tuple[list[tuple[float, float]], float, list[float], list[float]]]) -> tuple[list[float], float]:
+    """Shares and how common they are, learnt from topics (first documents, time of asking, background, others)."""
     start = [0.2 / 24] * 24
     shares = list(start)
     for _ in range(15):
         counts, relevant = [100 * s for s in start], 100.0
-        for first, asked, background in topics:
-            mass = masses(asked, background)
+        for first, asked, background, others in topics:
+            mass = competing(asked, background, others)
             for rank, t in first:
-                pi = 8 / (8 + rank)
+                pi = 2 / (2 + rank)
                 parts = [s / m if abs(t - asked) <= h else 0.0 for s, m, h in zip(shares, mass, REACH, strict=True)]
                 mixed = 1 - sum(shares) + sum(parts)
                 like = 1 - pi + pi * mixed
                 relevant += pi * mixed / like
                 counts = [c + pi * p / like for c, p in zip(counts, parts, strict=True)]
         shares = [c / relevant for c in counts]
-    common = 1 / 21
+    common = 0.5
     evidence = [nearness(*topic, shares)[0] for topic in topics]
-    for _ in range(15):
+    for _ in range(150):
         odds = [common / (1 - common) * exp(e) for e in evidence]
         common = (1 / 21 + sum(o / (1 + o) for o in odds)) / (1 + len(topics))
     return shares, common

@@ -22,7 +22,7 @@ from sdretrieval.ranking.time.wrappers import Auto, AutoPrior, TimePrior, prior_
 from tests import time_auto_oracle as oracle
 
 DAY = 86_400_000
-N, V = 1000, 30
+N, V = 1500, 30
 BURST = np.arange(8)  # documents of one event, which word 3 is about
 
 
@@ -30,7 +30,7 @@ def collection(seed: int = 0, undated: int = 0, burst: bool = True, resolution: 
     rng = np.random.default_rng(seed)
     counts = rng.poisson(0.3, (N, V))
     counts[:, 0] += 1
-    counts[:, 3] = rng.random(N) < 0.1
+    counts[:, 3] = rng.random(N) < 0.04
     counts[BURST, 3] = 3
     times = rng.integers(0, 1000 * DAY, N)
     if burst:
@@ -59,20 +59,22 @@ def expected(snapshot: Snapshot, plain, asked: int | None, learnt=None, docs: in
     background = [float(t) for t in times if t != UNDATED and (before is None or t < before)]
     dated = [(i, d) for i, d in enumerate(plain.docs[:docs]) if times[d] != UNDATED]
     first = [(i + 1.0, float(times[d])) for i, d in dated]
+    others = [float(times[d]) for d in plain.docs[docs:1000] if times[d] != UNDATED]
     place = {int(d): n for n, (_, d) in enumerate(dated)}
     evidence, log_burst = oracle.bursts(first, background)
     a_b, a_q, log_near = oracle.belief(evidence), 0.0, None
     if asked is not None:
-        _, probability, log_near = oracle.nearness(first, float(asked), background, *(learnt or ()))
-        a_q = 0.5 * max(0.0, 2 * probability - 1)
-    unit, scores = np.std(plain.scores[:100]), {}
+        _, probability, log_near = oracle.nearness(first, float(asked), background, others, *(learnt or ()))
+        a_q = 0.75 * max(0.0, 2 * probability - 1)
+    unit, bar, scores = np.std(plain.scores[:100]), plain.scores[:1000][-1], {}
     for d, score in zip(plain.docs.tolist(), plain.scores.tolist(), strict=True):
         t = float(times[d])
         rho = 0.0
         if times[d] != UNDATED:
-            rho = a_b * log_burst(t, place.get(d)) + (a_q * log_near(t) if log_near is not None else 0.0)
+            near = a_q * log_near(t) if log_near is not None else 0.0
+            rho = a_b * log_burst(t, place.get(d)) + (near if score >= bar else min(near, 0.0))
         scores[d] = score + unit * rho
-    return scores, first, background
+    return scores, first, background, others
 
 
 @pytest.mark.parametrize("asked", [None, 703 * DAY])
@@ -185,7 +187,7 @@ def test_nearness_is_learnt_from_topics_of_the_call():
     plain = ranked(snapshot, make_ranker("bm25"), *queries)
     sample = [plain[i] for i in np.linspace(0, 47, 10).astype(int)]
     data = [(expected(snapshot, r, r.query.time)[1:], r.query.time) for r in sample]
-    learnt = oracle.habit([(first, float(asked), background) for (first, background), asked in data])
+    learnt = oracle.habit([(first, float(asked), *rest) for (first, *rest), asked in data])
     wanted, *_ = expected(snapshot, plain[7], queries[7].time, learnt)
     assert dict(zip(found[7].docs.tolist(), found[7].scores.tolist(), strict=True)) == pytest.approx(wanted, abs=1e-9)
 

@@ -31,10 +31,14 @@ with w_j ∝ 1/j over the first documents and c_j the probability that others sh
 are seen. Several bursts, or none, need no decision of their own. A document is no evidence for itself.
 
 **Nearness to the query's time**, where the topic has one, is one more centre: r_q(t) = 1 - S + S k_q(t), with S the
-share of this topic's documents that lie near, and evidence E as above. How relevant documents spread around the time of
-asking is a habit of the task rather than of a topic, and the one relevant document of a topic cannot show it. So some
-of the call's topics are ranked beforehand, and by EM the shares s_l are learnt from them, and how common such topics
-are; with as-of, for each topic from earlier ones alone. With P the probability that this topic is one of them,
+share of this topic's documents that lie near, and evidence E as above. Whatever is written about a subject lies nearer
+to the time of asking than the collection at large, relevant or not: so m_l is here that of the documents ranked 51 to
+1000, with the collection's worth 200 of them beside; and no document below these is raised for its nearness.
+
+How relevant documents spread around the time of asking is a habit of the task rather than of a topic, and the one
+relevant document of a topic cannot show it. So some of the call's topics are ranked beforehand, and by EM the shares
+s_l are learnt from them, and how common such topics are; with as-of, for each topic from earlier ones alone. With P the
+probability that this topic is one of them,
 
     a_q = nearness · max(0, 2P - 1)         P/(1-P) = common/(1-common) · e^E
 
@@ -67,12 +71,15 @@ from sdretrieval.ranking.time.base import TimeWrapper, described
 from sdretrieval.ranking.time.best import Ties, best_places
 from sdretrieval.ranking.wrapper import Adjustment, Hooks, Wrapper
 
-NO_COUNTS = np.zeros(0, dtype=np.int64)
+NO_COUNTS, NOTHING = np.zeros(0, dtype=np.int64), np.zeros(0)
 REACH = 15 * 60_000.0 * 2.0 ** np.arange(24)  # h_l, ms
 SPREAD_DEPTH = 100  # the best scores whose spread is worth a nat
-KAPPA_BURSTS, KAPPA_NEARNESS, ALPHA = 2.0, 8.0, 1.0
+COMPETITORS = 1000  # the best documents that nearness to the query's time is compared with, the first ones left out
+BACKGROUND_WORTH = 200.0  # competitors that the collection's own density counts as, beside them
+KAPPA, ALPHA = 2.0, 1.0
 PRICE = log(20.0)  # nats: what chance gives to at most one topic in 20
 RARE = 1.0 / 21.0  # topics whose relevant documents lie near the time of asking, before any are seen: odds of 1 to 20
+RARE_WORTH = 1.0  # topics that this counts as
 FLOOR = 0.02  # of a ratio
 NEAR_AT_FIRST = 0.2  # share of relevant documents near the query's time, before any are seen
 UNLEARNT_WORTH = 100.0  # relevant documents that the shares before any learning are worth
@@ -94,7 +101,7 @@ class Auto:
     docs: int = 50
     doubt: float = 4.0
     chance: float = 0.05
-    nearness: float = 0.5
+    nearness: float = 0.75
 
     name: ClassVar[str] = "auto"
 
@@ -197,6 +204,8 @@ class Around:
     level: np.ndarray
     mass: Floats  # of the windows around the time
     ranks: Floats
+    starts: np.ndarray  # the windows' first places in the calendar, and
+    ends: np.ndarray  # those after their last
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +231,7 @@ class Habit:
 
     def evidence_of(self, around: Around) -> tuple[float, float]:
         """Evidence for nearness in one topic, and its share."""
-        return loops.recency_evidence(self.ratios(around), around.ranks, KAPPA_NEARNESS, self.share)
+        return loops.recency_evidence(self.ratios(around), around.ranks, KAPPA, self.share)
 
 
 UNLEARNT = Habit(np.full(len(REACH), NEAR_AT_FIRST / len(REACH)))
@@ -238,17 +247,15 @@ def habit_of(topics: Sequence[Around]) -> Habit:
         np.stack([topic.mass for topic in topics]),
         np.concatenate([topic.ranks for topic in topics]),
         ptr,
-        KAPPA_NEARNESS,
+        KAPPA,
         UNLEARNT.shares,
         UNLEARNT_WORTH,
         ROUNDS,
     )
-    learnt = Habit(shares)
-    evidence = [learnt.evidence_of(topic)[0] for topic in topics]
-    for _ in range(ROUNDS):
-        near = sum(learnt.belief(e) for e in evidence)
-        learnt = Habit(shares, (RARE + near) / (1.0 + len(topics)), len(topics))
-    return learnt
+    learnt = Habit(shares, 0.5, len(topics))
+    evidence = np.array([learnt.evidence_of(topic)[0] for topic in topics])
+    common = loops.learn_common(evidence, RARE, RARE_WORTH, 10 * ROUNDS)
+    return Habit(shares, common, len(topics))
 
 
 class Rehearsed:
@@ -302,10 +309,12 @@ class AutoHooks(Hooks):
         self.learnt = Rehearsed([topics[qid] for qid in sorted(topics)])
 
     def decide(self, engine: Engine, result: Result, docs: np.ndarray, scores: np.ndarray) -> Adjustment | None:
-        places = best_places(scores, max(SPREAD_DEPTH, self.prior.docs), Ties(self.snapshot.docid_rank, docs))
+        timed = result.query.time is not None
+        depth = max(COMPETITORS if timed else SPREAD_DEPTH, self.prior.docs)
+        places = best_places(scores, depth, Ties(self.snapshot.docid_rank, docs))
         first = self._first(result, docs[places])
         before = self.calendar.before(engine.allowed)
-        around = self._around(result.query, first, before)
+        around = self._around(result.query, first, docs[places[self.prior.docs :]], before) if timed else None
         if self.rehearsed_topics is not None:
             if around is not None:
                 self.rehearsed_topics[result.query.qid] = around
@@ -315,15 +324,17 @@ class AutoHooks(Hooks):
         result.notes.append(told.note)
         if not told.is_on or not (0.0 < unit < np.inf):
             return None
-        rho, own = told.over_time(), told.own
+        bursts, near, own = told.bursts_over_time(), told.nearness_over_time(), told.own
+        bar = float(scores[places[-1]])
 
         def apply(docs: np.ndarray, scores: np.ndarray) -> np.ndarray:
-            adjusted = loops.added(scores, docs, self.calendar.place, rho, unit)
+            adjusted = loops.added(scores, docs, self.calendar.place, bursts, near, bar, unit)
             there, where = found_in(docs, first.docs)  # none is evidence for itself
             adjusted[where] = scores[where] + unit * own[there]
             return adjusted
 
-        return Adjustment(apply, unit * max(0.0, float(rho.max()), float(own.max())))
+        most = max(0.0, sum(float(part.max()) for part in (bursts, near) if len(part)), float(own.max()))
+        return Adjustment(apply, unit * most)
 
     def _first(self, result: Result, best: np.ndarray) -> First:
         """The first documents, or the judged ones, which all rank first."""
@@ -335,12 +346,17 @@ class AutoHooks(Hooks):
         w = 1.0 / ranks
         return First(docs, self.times[docs].astype(np.float64), ranks, w / max(w.sum(), 1e-300))
 
-    def _around(self, query: Query, first: First, before: np.ndarray) -> Around | None:
+    def _around(self, query: Query, first: First, others: np.ndarray, before: np.ndarray) -> Around | None:
+        """The first documents seen from the time of asking, and the others in the windows around it."""
         if query.time is None or len(first.docs) == 0:
             return None
         time = float(query.time)
-        mass = self.calendar.windows(before, np.array([time]))[2][0]
-        return Around(time, loops.levels_to(first.times, time, REACH), mass, first.ranks)
+        starts, ends, mass = self.calendar.windows(before, np.array([time]))
+        times = self.times[others]
+        levels = loops.levels_to(times[times != UNDATED].astype(np.float64), time, REACH)
+        within = np.cumsum(np.bincount(levels, minlength=len(REACH) + 1)[:-1])
+        mass = (within + BACKGROUND_WORTH * mass[0]) / (len(levels) + BACKGROUND_WORTH)
+        return Around(time, loops.levels_to(first.times, time, REACH), mass, first.ranks, starts, ends)
 
     def _told(self, first: First, around: Around | None, before: np.ndarray, past_only: bool) -> Told:
         told = Told(self.prior, first, self.calendar, before)
@@ -364,7 +380,7 @@ class Told:
     """What the times of one query's first documents tell: evidence, beliefs, and ρ along time."""
 
     def __init__(self, prior: Auto, first: First, calendar: Calendar, before: np.ndarray) -> None:
-        self.prior, self.first, self.calendar, self.before = prior, first, calendar, before
+        self.prior, self.first, self.calendar = prior, first, calendar
         self.bursts = self.nearness = 0.0  # nats of evidence
         self.around: Around | None = None
         self.habit, self.share = UNLEARNT, 0.0
@@ -372,7 +388,7 @@ class Told:
             self.windows = calendar.windows(before, first.times)
             self.shares = np.full(len(REACH), 1.0 / len(REACH))
             self.kernel = loops.kernel_matrix(first.times, loops.towers(self.shares, self.windows[2]), REACH)
-            self.bursts = loops.urn_evidence(self.kernel, first.ranks, KAPPA_BURSTS, ALPHA)
+            self.bursts = loops.urn_evidence(self.kernel, first.ranks, KAPPA, ALPHA)
 
     def ask(self, around: Around, habit: Habit) -> None:
         """Take in the time of asking."""
@@ -398,20 +414,23 @@ class Told:
         """w_j c_j"""
         return loops.burst_weights(self.kernel, self.first.w, self.prior.chance)
 
-    def over_time(self) -> Floats:
-        """ρ at every place of the calendar."""
-        n = len(self.calendar.ordered)
-        out = np.zeros(n)
-        if self.a_b > 0.0:
-            first, after, mass = self.windows
-            height = self.weights[:, None] * self.shares / mass
-            loops.log_ratios(n, first, after, height, 1.0 - float(self.weights.sum()), FLOOR, self.a_b, out)
-        if self.a_q > 0.0:
-            assert self.around is not None
-            first, after, mass = self.calendar.windows(self.before, np.array([self.around.time]))
-            height = self.share * self.habit.shares / self.habit.share / mass
-            loops.log_ratios(n, first, after, height, 1.0 - self.share, FLOOR, self.a_q, out)
-        return out
+    def bursts_over_time(self) -> Floats:
+        """a_b log r_b at every place of the calendar; nothing where bursts are not believed in."""
+        if self.a_b == 0.0:
+            return NOTHING
+        first, after, mass = self.windows
+        height = self.weights[:, None] * self.shares / mass
+        n, base = len(self.calendar.ordered), 1.0 - float(self.weights.sum())
+        return loops.log_ratios(n, first, after, height, base, FLOOR, self.a_b)
+
+    def nearness_over_time(self) -> Floats:
+        """a_q log r_q likewise."""
+        if self.a_q == 0.0:
+            return NOTHING
+        assert self.around is not None
+        height = (self.share * self.habit.shares / self.habit.share / self.around.mass)[None]
+        n, starts, ends = len(self.calendar.ordered), self.around.starts, self.around.ends
+        return loops.log_ratios(n, starts, ends, height, 1.0 - self.share, FLOOR, self.a_q)
 
     @cached_property
     def own(self) -> Floats:

@@ -6,7 +6,7 @@ number of the narrowest window that two times share, len(reach) where none does.
 
 from __future__ import annotations
 
-from math import log
+from math import exp, log
 
 import numpy as np
 from numba import njit
@@ -167,8 +167,21 @@ def learn_shares(level, mass, ranks, ptr, kappa, start, worth, rounds):
 
 
 @njit(cache=True, nogil=True)
-def log_ratios(n, first, after, height, base, floor, factor, out):
-    """out += factor · log max(base + Σ of the heights of the windows around each place, floor), at places 0 … n-1."""
+def learn_common(evidence, rare, worth, rounds):
+    """EM for the share of topics, from the log likelihood ratios of some; ``rare`` counts as ``worth`` of them."""
+    common = 0.5
+    for _ in range(rounds):
+        members = worth * rare
+        for e in evidence:
+            odds = common / (1.0 - common) * exp(min(e, 500.0))
+            members += odds / (1.0 + odds)
+        common = members / (worth + len(evidence))
+    return common
+
+
+@njit(cache=True, nogil=True)
+def log_ratios(n, first, after, height, base, floor, factor):
+    """factor · log max(base + Σ of the heights of the windows around each place, floor), at places 0 … n-1."""
     change = np.zeros(n + 1)
     for j in range(first.shape[0]):
         for k in range(first.shape[1]):
@@ -179,14 +192,23 @@ def log_ratios(n, first, after, height, base, floor, factor, out):
         if change[p] != 0.0:
             inside += change[p]
             value = factor * log(max(base + inside, floor))
-        out[p] += value
+        change[p] = value
+    return change[:n]
 
 
 @njit(cache=True, nogil=True)
-def added(scores, docs, place, rho, unit):
-    """scores + unit · ρ at the place of each document in time; place -1, undated, keeps its score."""
+def added(scores, docs, place, bursts, near, bar, unit):
+    """scores + unit · ρ at the place of each document in time; place -1, undated, keeps its score.
+
+    ρ is the sum of both parts, of which either may be missing; nearness raises no score below the bar.
+    """
     out = np.empty(len(docs))
     for i in range(len(docs)):
-        p = place[docs[i]]
-        out[i] = scores[i] if p < 0 else scores[i] + unit * rho[p]
+        p, rho = place[docs[i]], 0.0
+        if p >= 0:
+            if len(bursts):
+                rho = bursts[p]
+            if len(near):
+                rho += near[p] if scores[i] >= bar else min(near[p], 0.0)
+        out[i] = scores[i] + unit * rho
     return out
