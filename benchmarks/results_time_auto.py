@@ -177,7 +177,8 @@ def _row(searched: Searched, name: str, prior: Auto) -> str:
     told = f"{best.name} {best.bandwidth / DAY:g} d, {weight:g}"  # type: ignore[operator]
     share = f"{100 * (auto - without) / (hand - without):.0f} %" if hand - without > 0.001 else "–"
     settings = f"{prior.doubt:g}, {prior.nearness:g}"
-    return f"| {searched.name} | {name} | {without:.4f} | {hand:.4f} ({told}) | {auto:.4f} ({settings}) | {share} | {off} |"
+    cells = (searched.name, name, f"{without:.4f}", f"{hand:.4f} ({told})", f"{auto:.4f} ({settings})", share, off)
+    return f"| {' | '.join(cells)} |"
 
 
 def _control(searched: Searched, name: str, prior: Auto) -> str:

@@ -195,9 +195,10 @@ def _check(args: argparse.Namespace) -> None:
                 if needed[0] != "background"
                 else "Add --background local.",
             )
-    given = [name for name in ("time_weight", "time_evidence") if getattr(args, name) is not None]
-    alone = args.background == "global" and args.feedback_time == "none"
-    given += [name for name in ("kernel", "bandwidth") if getattr(args, name) is not None and alone]
+    found = ["time_weight", "time_evidence"]
+    if not _asked(args, "background", "feedback_time"):
+        found += ["kernel", "bandwidth"]
+    given = [name for name in found if getattr(args, name) not in (None, "auto")]
     if args.time_prior == "auto" and given:
         raise ParameterError(
             f"--{given[0].replace('_', '-')} is what --time-prior auto finds by itself",
