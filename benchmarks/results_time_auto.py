@@ -47,7 +47,7 @@ SEARCHED: dict[str, dict[str, Any]] = {
 }
 TIMELESS = ("rhelp",)
 GAINING, CONTROLS = ("jira", "rhelp", "microblog2011", "microblog2013"), ("cacm", "cf", "snopes")
-PART = {"jira": 8, "rhelp": 4, "snopes": 8}  # for choices on other collections: every so many topics
+PART = {"jira": 2, "rhelp": 4, "snopes": 8}  # for choices on other collections: every so many topics
 CHOICES = [Auto(doubt=d, nearness=n) for d in (2.0, 4.0, 8.0) for n in (0.5, 0.75, 1.0)]
 WEIGHTS = (0.25, 0.5, 1.0, 2.0)
 BY_HAND: list[tuple[Prior, float]] = [
@@ -137,10 +137,11 @@ def _plain(name: str) -> float:
 
 
 def chosen_without(name: str) -> Auto:
-    """The constants with the highest mean gain on the other collections."""
+    """The constants with the highest mean gain on the other collections, each in units of its largest, up or down."""
     others = [other for other in SEARCHED if other != name and Collection(other).available]
-    best = max(range(len(CHOICES)), key=lambda i: float(np.mean([gain(other, i) for other in others])))
-    return CHOICES[best]
+    gains = np.array([[gain(other, i) for i in range(len(CHOICES))] for other in others])
+    units = np.maximum(np.abs(gains).max(axis=1, keepdims=True), 1e-3)
+    return CHOICES[int((gains / units).mean(axis=0).argmax())]
 
 
 def section(models: Sequence[str] = MODELS) -> str:
