@@ -65,7 +65,7 @@ def expected(snapshot: Snapshot, plain, asked: int | None, learnt=None, docs: in
     a_b, a_q, log_near = oracle.belief(evidence), 0.0, None
     if asked is not None:
         _, probability, log_near = oracle.nearness(first, float(asked), background, others, *(learnt or ()))
-        a_q = 0.75 * max(0.0, 2 * probability - 1)
+        a_q = 1.0 * max(0.0, 2 * probability - 1)
     unit, bar, scores = np.std(plain.scores[:100]), plain.scores[:1000][-1], {}
     for d, score in zip(plain.docs.tolist(), plain.scores.tolist(), strict=True):
         t = float(times[d])

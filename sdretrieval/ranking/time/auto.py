@@ -101,7 +101,7 @@ class Auto:
     docs: int = 50
     doubt: float = 4.0
     chance: float = 0.05
-    nearness: float = 0.75
+    nearness: float = 1.0
 
     name: ClassVar[str] = "auto"
 
