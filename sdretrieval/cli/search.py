@@ -198,6 +198,8 @@ def tell(args, verb: str, written: Written, ranker, snapshot, report: Report, be
         note = manifest(
             verb=verb, ranker=ranker, snapshot=snapshot, inputs=inputs, options=settings, command=args.command
         )
+        if chosen := time_options.chosen_for_manifest(report):
+            note["time prior by topic"] = chosen
         write_manifest(args.output, note)
     say = lambda text: print(text, file=sys.stderr)  # noqa: E731
     if report.empty_topics:

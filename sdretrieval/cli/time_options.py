@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sdretrieval.core.errors import ParameterError
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from sdretrieval.collection.records import Run, Topic
     from sdretrieval.index.snapshot import Snapshot
     from sdretrieval.ranking.base import Ranker
+    from sdretrieval.ranking.notes import AutoTimeNote
     from sdretrieval.ranking.retrieval import Report
 
 # Flags that say something only beside another one.
@@ -32,9 +35,10 @@ def add_time_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("time", "docs/TIME.md explains them; without any, time plays no part")
     group.add_argument(
         "--time-prior",
-        choices=("none", "recency", "density"),
+        choices=("none", "auto", "recency", "density"),
         default="none",
-        help="recency: fades backwards from the query's time; density: where the first documents crowd in time",
+        help="auto: whatever the evidence is for; recency: fades backwards from the query's time; density: where the "
+        "first documents crowd in time",
     )
     group.add_argument("--kernel", choices=kernel_names(), help="of whatever is asked for (default: its own)")
     group.add_argument(
@@ -86,7 +90,7 @@ def time_from(args: argparse.Namespace, ranker: Ranker) -> Ranker:
         return ranker
     from sdretrieval.ranking.time.drifting_background import Drifting
     from sdretrieval.ranking.time.prior import make_prior
-    from sdretrieval.ranking.time.wrappers import FeedbackTime, time_aware
+    from sdretrieval.ranking.time.wrappers import Auto, FeedbackTime, time_aware
 
     bandwidth = _bandwidth(args)
     kernel = {} if args.kernel is None else {"kernel": args.kernel}
@@ -99,9 +103,11 @@ def time_from(args: argparse.Namespace, ranker: Ranker) -> Ranker:
         auto_or_fixed = "auto" if isinstance(bandwidth, str) else bandwidth
         feedback = FeedbackTime(args.feedback_time, bandwidth=auto_or_fixed, weight=exponent, **kernel)
     weight = None if args.time_weight in (None, "auto") else _number("--time-weight", args.time_weight)
+    automatic = Auto() if args.time_docs is None else Auto(docs=args.time_docs)
+    named = args.time_prior if args.time_prior != "auto" else "none"
     return time_aware(
         ranker,
-        prior=make_prior(args.time_prior, kernel=args.kernel, bandwidth=bandwidth),
+        prior=automatic if args.time_prior == "auto" else make_prior(named, kernel=args.kernel, bandwidth=bandwidth),
         weight=weight,
         evidence=args.time_evidence or "score",
         time_docs=args.time_docs or 50,
@@ -114,10 +120,10 @@ def time_from(args: argparse.Namespace, ranker: Ranker) -> Ranker:
 
 def say_time(ranker: Ranker, report: Report, snapshot: Snapshot) -> None:
     """A line on what the prior did, and warnings where it could do nothing."""
-    from sdretrieval.ranking.time.wrappers import TimePrior
+    from sdretrieval.ranking.time.wrappers import AutoPrior, TimePrior
     from sdretrieval.ranking.wrapper import wrapper_of
 
-    timed = wrapper_of(ranker, TimePrior)
+    timed = wrapper_of(ranker, TimePrior) or wrapper_of(ranker, AutoPrior)
     if timed is None:
         return
     if not snapshot.is_dated:
@@ -128,7 +134,9 @@ def say_time(ranker: Ranker, report: Report, snapshot: Snapshot) -> None:
             f"no recency for topics without a time ({len(report.timeless)}): {some}; give them with --topic-times",
             file=sys.stderr,
         )
-    if report.time_weights:
+    if report.time_chosen:
+        print(f"time prior (auto): {chosen_in_words(report.time_chosen.values())}", file=sys.stderr)
+    elif report.time_weights:
         mean = sum(report.time_weights) / len(report.time_weights)
         off = sum(weight == 0 for weight in report.time_weights)
         print(
@@ -136,6 +144,28 @@ def say_time(ranker: Ranker, report: Report, snapshot: Snapshot) -> None:
             f"none for {off} of {len(report.time_weights)} topics",
             file=sys.stderr,
         )
+
+
+def chosen_in_words(notes: Iterable[AutoTimeNote]) -> str:
+    """How many topics the automatic prior chose what for.
+
+    >>> chosen_in_words([])
+    'no topics'
+    """
+    counts = Counter(note.choice for note in notes)
+    words = {
+        "none": "nothing for",
+        "bursts": "bursts for",
+        "nearness": "nearness to the query's time for",
+        "both": "both for",
+    }
+    told = [f"{words[choice]} {counts[choice]}" for choice in words if counts[choice]]
+    return ", ".join(told) + f" of {counts.total()} topics" if told else "no topics"
+
+
+def chosen_for_manifest(report: Report) -> dict[str, str] | None:
+    """What the automatic prior chose for each topic, and why."""
+    return {qid: str(note) for qid, note in report.time_chosen.items()} or None
 
 
 def say_leaks(found: Run, ranker: Ranker, topics: list[Topic], snapshot: Snapshot, again) -> None:
@@ -165,6 +195,15 @@ def _check(args: argparse.Namespace) -> None:
                 if needed[0] != "background"
                 else "Add --background local.",
             )
+    found = ["time_weight", "time_evidence"]
+    if not _asked(args, "background", "feedback_time"):
+        found += ["kernel", "bandwidth"]
+    given = [name for name in found if getattr(args, name) not in (None, "auto")]
+    if args.time_prior == "auto" and given:
+        raise ParameterError(
+            f"--{given[0].replace('_', '-')} is what --time-prior auto finds by itself",
+            remedy="Leave it out, or name the prior: --time-prior recency or density.",
+        )
     if args.bandwidth == "cv" and args.time_prior != "density":
         raise ParameterError("--bandwidth cv is for --time-prior density", remedy="Pass --bandwidth auto.")
 

@@ -143,6 +143,10 @@ class Engine:
         for hook in hooks:
             hook.start(queries)
         rank = self._one_by_one if any(hook.per_query for hook in hooks) else self._in_batches
+        for hook in hooks:
+            if sample := hook.rehearsal(queries):
+                deque(rank(innermost(ranker), hooks, sample, options), maxlen=0)
+                hook.rehearsed()
         yield from rank(innermost(ranker), hooks, queries, options)
 
     def _in_batches(

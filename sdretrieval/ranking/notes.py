@@ -30,4 +30,47 @@ class TimeNote:
         return format_duration(self.bandwidth_ms)
 
 
-Note = PruneNote | TimeNote
+@dataclass(frozen=True)
+class AutoTimeNote:
+    """What the automatic time prior found: nats of evidence, and how far each kind was believed (ranking/time/auto.py).
+
+    near_share   of the topic's documents, near the query's time; ``learnt_from`` so many topics of the call
+    asked_at     the query's time, ``densest`` the time around which the first documents crowd most, ms
+    """
+
+    prior: str
+    bursts: float
+    bursts_believed: float
+    nearness: float
+    nearness_believed: float
+    near_share: float
+    learnt_from: int
+    asked_at: float | None
+    densest: float | None
+
+    has_time = True  # it does without the query's time where there is none
+
+    @property
+    def weight(self) -> float:
+        return max(self.bursts_believed, self.nearness_believed)
+
+    @property
+    def choice(self) -> str:
+        """``none``, ``bursts``, ``nearness`` or ``both``."""
+        bursts, nearness = self.bursts_believed > 0, self.nearness_believed > 0
+        return "both" if bursts and nearness else "bursts" if bursts else "nearness" if nearness else "none"
+
+    def __str__(self) -> str:
+        told = []
+        if self.bursts_believed > 0:
+            told.append(f"bursts ({self.bursts:.1f} nats, believed by {self.bursts_believed:.2f})")
+        if self.nearness_believed > 0:
+            topics = f", {self.learnt_from} topics" if self.learnt_from else ""
+            told.append(
+                f"nearness to the query's time ({self.nearness:.1f} nats{topics}, believed by "
+                f"{self.nearness_believed:.2f}, {100 * self.near_share:.0f} % of documents near)"
+            )
+        return " and ".join(told) if told else f"none (bursts {self.bursts:.1f}, nearness {self.nearness:.1f} nats)"
+
+
+Note = PruneNote | TimeNote | AutoTimeNote

@@ -21,8 +21,9 @@ from sdretrieval.core.progress import progress
 from sdretrieval.index.snapshot import Snapshot, open_snapshot
 from sdretrieval.ranking.base import Plan, Ranker
 from sdretrieval.ranking.engine import Engine, Judgments, RankOptions, Result
+from sdretrieval.ranking.mixed_run import MixedRun, mixed_before_priors
 from sdretrieval.ranking.models.lucene_models import LuceneRanker
-from sdretrieval.ranking.notes import Note, PruneNote
+from sdretrieval.ranking.notes import AutoTimeNote, Note, PruneNote
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.wrapper import rewrapped
@@ -38,6 +39,7 @@ class Report:
     pruned: list[float] = field(default_factory=list)  # share of the weights given up, per query
     timeless: list[str] = field(default_factory=list)  # no time, so no recency
     time_weights: list[float] = field(default_factory=list)  # of the time prior, per query
+    time_chosen: dict[str, AutoTimeNote] = field(default_factory=dict)  # by the automatic time prior, per query
     dropped: int = 0  # documents of the given run that are not in the index
 
     def read(self, qid: str, notes: Iterable[Note]) -> None:
@@ -47,6 +49,8 @@ class Report:
                 self.pruned.append(note.lost)
             else:
                 self.time_weights.append(note.weight)
+                if isinstance(note, AutoTimeNote):
+                    self.time_chosen[qid] = note
                 if not note.has_time:
                     self.timeless.append(qid)
 
@@ -148,7 +152,7 @@ def rerank(
         ``"error"`` stops at them.
     run_weight : float
         Mixes the run's own scores in: (1-w) of the model's and w of the run's, both standardised over the topic's
-        documents, since the two are on scales of their own.
+        documents, since the two are on scales of their own. Time priors are added to the mixture.
 
     Returns
     -------
@@ -170,32 +174,24 @@ def rerank(
         ranker = replaying(ranker, plans)
     longest = max((len(c) for c in candidates.values()), default=0)
     depth = hits if hits is not None else longest
-    options = RankOptions(
-        hits=longest if run_weight else depth, candidates=candidates, judged=judgments_of(snapshot, judged), prune=prune
-    )
+    options = RankOptions(hits=depth, candidates=candidates, judged=judgments_of(snapshot, judged), prune=prune)
+    name = ranker.name
+    if run_weight:
+        own = {qid: _own_scores(snapshot, run[qid], docs) for qid, docs in candidates.items()}
+        ranker = mixed_before_priors(ranker, lambda model: MixedRun(ranker=model, own=own, weight=run_weight))
     results = engine.rank(ranker, queries, options)
-    found = _collect(snapshot, results, len(queries), ranker.name, on_result, report)
+    found = _collect(snapshot, results, len(queries), name, on_result, report)
     for qid in report.empty_topics:
         scores = dict(run[qid])
         kept = snapshot.docids.take(candidates[qid])
         found.rankings[qid] = Ranking(kept, [scores[docid] for docid in kept], depth)
-    if run_weight:
-        for qid in found.rankings.keys() - set(report.empty_topics):
-            found.rankings[qid] = _mixed(found[qid], run[qid], run_weight, depth)
     return found
 
 
-def _mixed(ranking: Ranking, given: Ranking, weight: float, depth: int) -> Ranking:
-    """(1-w) z(model's scores) + w z(run's scores) over the ranking's documents."""
+def _own_scores(snapshot: Snapshot, given: Ranking, docs: np.ndarray) -> dict[int, float]:
+    """A run's scores of some documents, by their numbers."""
     scores = dict(given)
-    own = np.array([scores[docid] for docid in ranking.docids])
-    return Ranking(ranking.docids, (1.0 - weight) * _standardised(ranking.scores) + weight * _standardised(own), depth)
-
-
-def _standardised(scores: np.ndarray) -> np.ndarray:
-    """Less their mean, in units of their standard deviation; zeros where all are equal."""
-    spread = float(scores.std()) if len(scores) else 0.0
-    return (scores - scores.mean()) / spread if spread > 0.0 and np.isfinite(spread) else np.zeros(len(scores))
+    return {doc: scores[docid] for doc, docid in zip(docs.tolist(), snapshot.docids.take(docs), strict=True)}
 
 
 def as_snapshot(index: Index) -> Snapshot:

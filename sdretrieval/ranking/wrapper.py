@@ -60,6 +60,13 @@ class Hooks:
     def start(self, queries: Sequence[Query]) -> None:
         """Check the queries of a call, and make what all of them share."""
 
+    def rehearsal(self, queries: Sequence[Query]) -> Sequence[Query]:
+        """Queries of the call to take through all passes beforehand, with the same hooks, for what they teach."""
+        return ()
+
+    def rehearsed(self) -> None:
+        """The rehearsal is over."""
+
     def view(self, query: Query, view: View) -> View:
         return view
 

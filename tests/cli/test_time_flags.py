@@ -15,7 +15,7 @@ from sdretrieval.core.errors import ParameterError
 from sdretrieval.ranking.manifest import manifest_path
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.time.prior import Density, Recency
-from sdretrieval.ranking.time.wrappers import AsOf, LocalBackground, TimedFeedback, TimePrior
+from sdretrieval.ranking.time.wrappers import AsOf, Auto, LocalBackground, TimedFeedback, TimePrior
 from sdretrieval.ranking.wrapper import wrapper_of
 
 DAY = 86_400_000
@@ -81,6 +81,13 @@ def test_auto_may_be_said_aloud():
     )
 
 
+def test_the_automatic_prior_takes_documents_alone():
+    assert model("--time-prior", "auto").prior == Auto()
+    assert model("--time-prior", "auto", "--time-docs", "30", "--bandwidth", "auto").prior == Auto(docs=30)
+    timed = model("--time-prior", "auto", "--feedback-time", "query", "--bandwidth", "5d", "--as-of", "query-time")
+    assert timed.name == "sd3+time-auto+timed-feedback+as-of"
+
+
 @pytest.mark.parametrize(
     "flags, told",
     [
@@ -95,6 +102,9 @@ def test_auto_may_be_said_aloud():
         (["--time-prior", "recency", "--time-weight", "much"], "much"),
         (["--time-prior", "recency", "--time-weight", "-1"], "zero or positive"),
         (["--background", "local", "--background-at", "document", "--as-of", "query-time"], "as-of"),
+        (["--time-prior", "auto", "--time-weight", "1"], "--time-weight is what --time-prior auto finds"),
+        (["--time-prior", "auto", "--bandwidth", "2d"], "--bandwidth is what --time-prior auto finds"),
+        (["--time-prior", "auto", "--time-docs", "1"], "at least 2"),
     ],
 )
 def test_flags_that_make_no_sense_are_refused_with_a_reason(flags, told):
@@ -144,6 +154,30 @@ def test_search_and_rerank_with_time_for_every_model(demo, tmp_path, name, capsy
     assert "time prior (recency): weight 1.00 on average" in capsys.readouterr().err
     settings = json.loads(manifest_path(timed).read_text())["parameters"]["time"]
     assert settings["prior"]["bandwidth"] == 20 * DAY and settings["weight"] == 1.0
+
+
+@pytestmark_java
+def test_the_automatic_prior_says_what_it_chose(demo, tmp_path, capsys):
+    plain, timed, again = (tmp_path / f for f in ("plain.txt", "timed.txt", "again.txt"))
+    assert run("search", demo, plain) == 0
+    assert run("search", demo, timed, "--time-prior", "auto", "--as-of", "query-time") == 0
+    told = capsys.readouterr().err
+    assert "time prior (auto): " in told and "of 10 topics" in told
+    chosen = json.loads(manifest_path(timed).read_text())["time prior by topic"]
+    assert len(chosen) == 10 and all("nats" in why for why in chosen.values())
+    assert run("rerank", demo, again, "--run", str(plain), "--run-weight", "1", "--time-prior", "auto") == 0
+    assert read_run(again).tag == "sd3+time-auto"
+
+
+@pytestmark_java
+def test_a_runs_own_scores_take_a_prior(demo, tmp_path):
+    """At --run-weight 1 the model has no say; the prior has."""
+    plain, timed = tmp_path / "plain.txt", tmp_path / "timed.txt"
+    assert run("search", demo, plain, "--model", "ql") == 0
+    flags = ["--run-weight", "1", "--time-prior", "recency", "--time-weight", "1", "--bandwidth", "20d"]
+    assert run("rerank", demo, timed, "--run", str(plain), "--model", "bm25", *flags) == 0
+    first, second = read_run(plain), read_run(timed)
+    assert any(first[qid].docids != second[qid].docids for qid in first)
 
 
 @pytestmark_java

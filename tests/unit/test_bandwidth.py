@@ -93,6 +93,41 @@ def test_held_out_equals_plain_loops(monkeypatch, name: str, online: bool, momen
         assert got.words == counts.sum()
 
 
+@pytest.mark.parametrize("online", [False, True])
+@pytest.mark.parametrize("name", [n for n in kernel_names() if Kernel(n).polynomial])
+def test_held_out_equals_plain_loops_across_gaps(monkeypatch, name: str, online: bool) -> None:
+    """Dates with gaps as long as a window, or nearly: what has left it leaves no trace."""
+    kernel = Kernel(name, online)
+    monkeypatch.setattr(FoldedTimeline, "_moments_wanted", lambda self, kernel, h: h > 0)
+    rng = np.random.default_rng(6)
+    counts = rng.poisson(0.6, (300, 8))
+    times = np.concatenate([rng.uniform(0, 5, 150), rng.uniform(9, 11, 140), [14.99, 14.995], rng.uniform(19, 20, 8)])
+    fold_of, group_of = rng.integers(0, 3, 300), np.array([0, 0, 1, 1, 1, 2, 2, 2])
+    folded = FoldedTimeline(csr_matrix(counts), times, folds=fold_of, group_of=group_of, background=0.2, additive=0.3)
+    for h in (1.7, 3.9, 4.0, 4.3):
+        got = folded.score(h, kernel)
+        total, by_group = plain_held_out(counts, times, fold_of, h, kernel, group_of, 0.2, 0.3)
+        assert got.total == pytest.approx(total, rel=1e-7)
+        assert got.by_group == pytest.approx(by_group, rel=1e-7)
+
+
+def test_a_gap_in_the_dates_costs_nothing() -> None:
+    """Words that never drift, online, with a gap longer than the window: the first documents after it are scored by
+    the past, not by rounding residue."""
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(50))
+    counts = rng.multinomial(40, p, 400)
+    times = np.concatenate([np.linspace(0, 50, 200), np.linspace(80, 100, 200)])
+    folded = FoldedTimeline(csr_matrix(counts), times, folds=5)
+    for h in (20.0, 25.0):
+        assert folded._moments_wanted(Kernel("tricube", online=True), h)
+        moved = folded.score(h, Kernel("tricube", online=True)).by_time
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(FoldedTimeline, "_moments_wanted", lambda self, kernel, h: False)
+            anew = folded.score(h, Kernel("tricube", online=True)).by_time
+        assert moved == pytest.approx(anew, rel=1e-6)
+
+
 def test_windows_taken_in_pieces_change_nothing(monkeypatch, sample) -> None:
     counts, times = sample
     folded = FoldedTimeline(counts, times)

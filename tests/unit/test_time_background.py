@@ -9,6 +9,8 @@ import pytest
 
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.core.times import UNDATED
+from sdretrieval.estimate.time.bandwidth import mlcv
+from sdretrieval.estimate.time.kernels import Kernel
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.ranking.engine import Engine, RankOptions
 from sdretrieval.ranking.query import Query
@@ -165,6 +167,25 @@ def test_the_automatic_bandwidth_of_steady_words_is_wide_and_of_undated_ones_inf
     undated = Snapshot.from_counts([[1, 2]], ["a", "b"])
     assert Drifting("local").of(undated).bandwidth == inf
     assert Drifting("local").of(undated).statistics_at(5.0, undated.statistics) is undated.statistics
+
+
+@pytest.mark.parametrize("at", ["query", "document"])
+def test_the_automatic_bandwidth_is_that_of_the_models_own_kernel(at):
+    """At the query's time the model looks back alone, and so must the likelihood that its bandwidth is chosen by."""
+    rng = np.random.default_rng(8)
+    times = rng.integers(0, 200, 600) * DAY
+    phase = 2 * np.pi * times / (40 * DAY)
+    rate = np.stack([1 + np.sin(phase + k) for k in range(6)], axis=1)
+    snapshot = Snapshot.from_counts(rng.poisson(3 * rate), [f"w{k}" for k in range(6)], times=times)
+    background = Drifting("local", at).of(snapshot)
+    chosen = {
+        online: mlcv(
+            snapshot.by_doc, times, kernel=Kernel("tricube", online), resolution=background.resolution, refine=False
+        ).bandwidth
+        for online in (True, False)
+    }
+    assert chosen[True] != chosen[False]
+    assert background.bandwidth == chosen[at == "query"]
 
 
 def test_drifted_statistics_keep_the_counts():

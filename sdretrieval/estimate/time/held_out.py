@@ -14,7 +14,9 @@ The paper holds unseen words off by keeping the 500 most frequent words only; ε
 
 **Two ways to the same sums.** A narrow window is added up anew at each time. For a wide one that would mean the whole
 collection at each time, but a polynomial kernel is a polynomial in τ, so Σ_τ K((t - τ)/h) c_τ follows from the moments
-Σ_τ c_τ τ^j of the data on either side of t, and these change by one time's documents as t moves on.
+Σ_τ c_τ τ^j of the data on either side of t, and these change by one time's documents as t moves on. What has been taken
+off again leaves a trace of rounding. So where the other folds have little or nothing within reach (a gap in the dates),
+the sums are made anew there too, and whether there is anything at all is counted in whole numbers.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from sdretrieval.estimate.time.kernels import Floats, Kernel, as_kernel
 
 WEIGHTS_AT_ONCE = 4_000_000  # kernel weights held in memory at a time
 MOMENTS_AT_MOST = 64_000_000  # half a gigabyte of them
+LITTLE = 1e-4  # of all words, within reach: below it rounding in the moments shows, which is 1e-9 of all words at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +104,11 @@ class FoldedTimeline:
         powers = _moment_coefficients(times, bandwidth, kernel) if wide else (np.zeros((1, 1)),) * 3
         # Of each word and each group: for each fold and, last, for all folds together; before and after t; each power.
         shape = (self.n_folds + 1, 2, powers[0].shape[1])
+        # How many entries each fold has before each time, to know what is empty; the kernel, where sums are made anew.
+        entries = np.diff(self.cells.indptr).reshape(n_rows, self.n_folds)
+        before = np.concatenate([np.zeros((1, self.n_folds), np.int64), np.cumsum(entries, axis=0, dtype=np.int64)])
+        height, inner, outer = kernel.polynomial or (1.0, 1, 0)
+        anew = (before, times, float(bandwidth), float(height), inner, outer)
         moments = tuple(np.zeros((n if wide else 1, *shape)) for n in (n_terms, self.n_groups))
         cells = (self.cells.indptr, self.cells.indices, self.cells.data, self.group_cells)
         settings = (self.n_folds, self.background, self.additive, kernel.online, -1 if only is None else only, wide)
@@ -118,7 +126,7 @@ class FoldedTimeline:
                 weights = kernel.weights(np.repeat(times[first:last], spans) - times[column], bandwidth)
             windows = (lo, hi, start, weights)
             words = (self.group_of, self.group_sizes)
-            _score_rows(first, last, settings, windows, cells, words, powers, moments, seen, sums)
+            _score_rows(first, last, settings, windows, cells, words, powers, moments, anew, seen, sums)
             first = last
         scored = self.group_cells.sum(axis=1).reshape(n_rows, self.n_folds)
         by_time, by_group, by_word = sums
@@ -199,7 +207,7 @@ def deal(dated: NDArray[np.bool_], folds: int | NDArray[np.integer], seed: int) 
 
 
 @njit(cache=True)
-def _score_rows(first, last, settings, windows, cells, words, powers, moments, seen, by):
+def _score_rows(first, last, settings, windows, cells, words, powers, moments, anew, seen, by):
     """Add the log-likelihoods of the rows from ``first`` up to ``last`` to what is summed ``by`` time, group, word."""
     n_folds, background, additive, online, only, wide = settings
     lo, hi, start, weights = windows
@@ -207,6 +215,7 @@ def _score_rows(first, last, settings, windows, cells, words, powers, moments, s
     group_of, group_sizes = words
     x, left, right = powers
     word_moments, group_moments = moments
+    entries_before, times, bandwidth, height, inner, outer = anew
     seen_words, seen_groups = seen
     by_time, by_group, by_word = by
     n_terms = len(group_of)
@@ -218,6 +227,7 @@ def _score_rows(first, last, settings, windows, cells, words, powers, moments, s
     sums = np.zeros((n_folds, n_terms))  # Σ K c of each fold
     group_sums = np.zeros((n_folds, n_groups))
     length = np.empty(n_folds)
+    little = LITTLE * group_cells.sum()
     entered, left_behind = 0, 0
     for row in range(first, last):
         if wide:
@@ -234,14 +244,18 @@ def _score_rows(first, last, settings, windows, cells, words, powers, moments, s
             for fold in range(n_folds):
                 for group in range(n_groups):
                     group_sums[fold, group] = _evaluate(left[row], right[row], group_moments[group, fold])
-        else:
+        by_moments = wide and group_sums.sum() - _largest(group_sums) > little
+        if not by_moments:
             sums[:] = 0.0
             group_sums[:] = 0.0
-            for position in range(start[row - first], start[row - first + 1]):
-                weight = weights[position]
+            for source in range(lo[row], hi[row]):
+                if wide:
+                    u = abs(times[row] - times[source]) / bandwidth
+                    weight = height * (1.0 - u**inner) ** outer if u < 1.0 else 0.0
+                else:
+                    weight = weights[start[row - first] + source - lo[row]]
                 if weight == 0.0:
                     continue
-                source = lo[row] + position - start[row - first]
                 for fold in range(n_folds):
                     cell = source * n_folds + fold
                     for p in range(indptr[cell], indptr[cell + 1]):
@@ -259,7 +273,11 @@ def _score_rows(first, last, settings, windows, cells, words, powers, moments, s
                 continue
             inside = total - length[fold]
             outside = seen_total - seen_groups[fold].sum() + additive * n_terms
-            local = inside > 1e-9 * max(total, 1e-300)
+            others = 0
+            for other in range(n_folds):
+                if other != fold:
+                    others += entries_before[hi[row], other] - entries_before[lo[row], other]
+            local = others > 0 and inside > 1e-9 * max(total, 1e-300)
             cell_words = 0.0
             for p in range(indptr[cell], indptr[cell + 1]):
                 w = indices[p]
@@ -270,7 +288,7 @@ def _score_rows(first, last, settings, windows, cells, words, powers, moments, s
                 probability = back / outside
                 if local:
                     here = 0.0
-                    if wide:
+                    if by_moments:
                         here = _evaluate(left[row], right[row], word_moments[w, n_folds])
                         here = max(here - _evaluate(left[row], right[row], word_moments[w, fold]), 0.0)
                     else:
@@ -300,6 +318,15 @@ def _score_rows(first, last, settings, windows, cells, words, powers, moments, s
                     by_group[group] += others * np.log(max(1.0 - mass, 1e-300))
         if online:
             _take(row, n_folds, cells, seen)
+
+
+@njit(cache=True)
+def _largest(group_sums):
+    """The most that one fold has."""
+    most = 0.0
+    for fold in range(len(group_sums)):
+        most = max(most, group_sums[fold].sum())
+    return most
 
 
 @njit(cache=True)

@@ -99,9 +99,8 @@ class DriftingBackground:
         times = np.asarray(self.snapshot.times)
         if not (times != UNDATED).any():
             return inf
-        return mlcv(
-            self.snapshot.by_doc, times, kernel=Kernel(self.settings.kernel), resolution=self.resolution, refine=False
-        ).bandwidth
+        kernel = Kernel(self.settings.kernel, self.settings.at == "query")  # as the model itself has it
+        return mlcv(self.snapshot.by_doc, times, kernel=kernel, resolution=self.resolution, refine=False).bandwidth
 
     @cached_property
     def local(self) -> LocalLikelihood:

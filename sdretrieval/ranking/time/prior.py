@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, isinf, log
+from math import ceil, inf, isinf, log
 
 import numpy as np
 
@@ -46,6 +46,7 @@ from sdretrieval.estimate.time.kernels import Floats, Kernel, LoopShape, as_kern
 from sdretrieval.ranking.time import prior_loops as loops
 
 BINS = 512  # along the times of one query's documents; ρ is interpolated between them
+FINEST_BINS = 1 << 16  # where a density's bandwidth is narrow beside the range: eight bins a bandwidth, up to so many
 SHARP = 8  # bins: a recency narrower than that is computed document by document
 COMPARED = 10  # documents to compare with, for each one of the evidence
 SPREAD_DEPTH = 100  # the best scores whose spread is the unit of the prior's weight
@@ -211,24 +212,24 @@ class Density:
     def ratio(self, ranked: Ranked) -> Ratio:
         if ranked.tells_nothing or len(ranked.first) == 0:
             return Ratio()
-        step = (ranked.high - ranked.low) / BINS
-        kernel = Kernel(self.kernel)
-        h, size = self._choose(ranked, kernel, step)
+        span, kernel = ranked.high - ranked.low, Kernel(self.kernel)
+        h, size = self._choose(ranked, kernel, span / FINEST_BINS)
         if isinf(h):
             return Ratio()
+        bins = min(max(BINS, ceil(8 * span / h)), FINEST_BINS)
         table, gain = loops.density_ratio(
             ranked.first,
             ranked.weights,
             ranked.compared,
             ranked.low,
             ranked.high,
-            BINS,
+            bins,
             kernel.form.shape,
             h,
             float(kernel(0.0)),
             self.floor,
         )
-        return Ratio(table, ranked.low, step, h, gain, size, price=2.0)
+        return Ratio(table, ranked.low, span / bins, h, gain, size, price=2.0)
 
     def _choose(self, ranked: Ranked, kernel: Kernel, step: float) -> tuple[float, float]:
         """h in ms, never narrower than a bin and a half: below that the bins would show; and the effective size."""

@@ -11,7 +11,7 @@ for. ``search``, ``rerank`` and the engine take the wrapped model like any other
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from math import isinf
 from typing import Any, ClassVar
 
@@ -31,6 +31,9 @@ from sdretrieval.ranking.models.bm25 import BM25Ranker
 from sdretrieval.ranking.notes import TimeNote
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.retrieval import candidates_of
+from sdretrieval.ranking.time.auto import Auto, AutoPrior
+from sdretrieval.ranking.time.base import TimeWrapper, described
+from sdretrieval.ranking.time.best import Ties, best_places
 from sdretrieval.ranking.time.drifting_background import Drifting, DriftingBackground
 from sdretrieval.ranking.time.prior import (
     AUTO,
@@ -48,37 +51,6 @@ from sdretrieval.ranking.time.prior_loops import survey, time_span
 from sdretrieval.ranking.wrapper import Adjustment, Hooks, View, Wrapper
 
 TEMPERATURE = 2.0  # of the evidence's weights: exp(score / (2 spreads)), so that fifty documents are worth about twenty
-# What a manifest says about time where no wrapper says otherwise.
-NO_TIME: dict[str, Any] = {
-    "prior": None,
-    "weight": None,
-    "evidence": "score",
-    "time_docs": 50,
-    "background": None,
-    "as_of": False,
-    "inclusive": False,
-    "feedback": None,
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class TimeWrapper(Wrapper):
-    """Base of the wrappers that know about time."""
-
-    ranker: Ranker
-
-    def time_settings(self) -> dict[str, Any]:
-        """What the wrapper adds to the manifest's record about time."""
-        raise NotImplementedError
-
-    def settings(self) -> dict[str, Any]:
-        inner = self.ranker.settings()
-        return {**inner, "time": {**NO_TIME, **inner.get("time", {}), **self.time_settings()}}
-
-
-def _described(value: Any) -> dict[str, Any]:
-    return {"kind": type(value).__name__.lower(), **{f.name: getattr(value, f.name) for f in fields(value)}}
-
 
 # -- a document prior --------------------------------------------------------------------------------------------
 
@@ -121,7 +93,7 @@ class TimePrior(TimeWrapper):
 
     def time_settings(self) -> dict[str, Any]:
         own = {"weight": self.weight, "evidence": self.evidence, "time_docs": self.time_docs}
-        return {"prior": _described(self.prior), **own}
+        return {"prior": described(self.prior), **own}
 
     def hooks(self, engine: Engine) -> Hooks:
         return PriorHooks(self, engine.snapshot)
@@ -167,7 +139,7 @@ class PriorHooks(Hooks):
     def decide(self, engine: Engine, result: Result, docs: np.ndarray, scores: np.ndarray) -> Adjustment | None:
         if len(docs) == 0:
             return None
-        places = best_places(scores, self.wrapper.depth, _Ties(self.ranks, docs))
+        places = best_places(scores, self.wrapper.depth, Ties(self.ranks, docs))
         best, span = self.times[docs[places]], time_span(self.times, docs)
         ratio, factor = self.wrapper.decide(result, scores[places], best, span, self.times)
         return Adjustment(lambda docs, scores: ratio.added(scores, self.times, docs, factor), ratio.most(factor))
@@ -284,7 +256,7 @@ class TimedFeedback(TimeWrapper):
     time: FeedbackTime
 
     def time_settings(self) -> dict[str, Any]:
-        return {"feedback": _described(self.time)}
+        return {"feedback": described(self.time)}
 
     def hooks(self, engine: Engine) -> Hooks:
         return FeedbackHooks(self, np.asarray(engine.snapshot.times))
@@ -327,7 +299,7 @@ class LocalBackground(TimeWrapper):
         return self.drifting.at == "document"
 
     def time_settings(self) -> dict[str, Any]:
-        return {"background": _described(self.drifting)}
+        return {"background": described(self.drifting)}
 
     def hooks(self, engine: Engine) -> Hooks:
         return BackgroundHooks(self.drifting.of(engine.snapshot))
@@ -360,7 +332,7 @@ class BackgroundHooks(Hooks):
 def time_aware(
     ranker: Ranker,
     *,
-    prior: Prior | None = None,
+    prior: Prior | Auto | None = None,
     weight: float | None = None,
     evidence: str = "score",
     time_docs: int = 50,
@@ -376,7 +348,8 @@ def time_aware(
     ranker : Ranker
         Any model.
     prior, weight, evidence, time_docs
-        As in :class:`TimePrior`.
+        As in :class:`TimePrior`; ``Auto()`` for an :class:`~sdretrieval.ranking.time.auto.AutoPrior`, which needs none
+        of the others.
     background : Drifting, optional
         See :class:`LocalBackground`.
     as_of, inclusive : bool
@@ -392,17 +365,25 @@ def time_aware(
     if background is not None:
         ranker = LocalBackground(ranker=ranker, drifting=background)
     if prior is not None:
-        ranker = TimePrior(ranker=ranker, prior=prior, weight=weight, evidence=evidence, time_docs=time_docs)
+        ranker = _with_prior(ranker, prior, weight, evidence, time_docs)
     if feedback is not None:
         ranker = TimedFeedback(ranker=ranker, time=feedback)
     return AsOf(ranker=ranker, inclusive=inclusive) if as_of else ranker
+
+
+def _with_prior(
+    ranker: Ranker, prior: Prior | Auto, weight: float | None, evidence: str, time_docs: int
+) -> AutoPrior | TimePrior:
+    if isinstance(prior, Auto):
+        return AutoPrior(ranker=ranker, prior=prior)
+    return TimePrior(ranker=ranker, prior=prior, weight=weight, evidence=evidence, time_docs=time_docs)
 
 
 def prior_on_run(
     snapshot: Snapshot,
     run: Run,
     topics: Iterable[Topic],
-    prior: Prior,
+    prior: Prior | Auto,
     *,
     weight: float | None = None,
     evidence: str = "score",
@@ -411,67 +392,27 @@ def prior_on_run(
 ) -> Run:
     """Any run with a time prior added to its own scores, whatever made them; the same documents come out."""
     chosen, candidates = candidates_of(snapshot, run, topics, missing)
-    model = TimePrior(ranker=BM25Ranker(), prior=prior, weight=weight, evidence=evidence, time_docs=time_docs)
-    engine, rankings = Engine(snapshot), {}
+    model = _with_prior(BM25Ranker(), prior, weight, evidence, time_docs)
+    engine = Engine(snapshot)
     hooks = model.hooks(engine)
-    for topic in chosen:
-        docs = candidates[topic.qid]
-        own = dict(zip(run[topic.qid].docids, run[topic.qid].scores.tolist(), strict=True))
+    queries = {t.qid: Query.from_words(snapshot, [], qid=t.qid, text=t.text, time=t.time) for t in chosen}
+
+    def adjusted(query: Query) -> tuple[np.ndarray, np.ndarray]:
+        docs = candidates[query.qid]
+        own = dict(zip(run[query.qid].docids, run[query.qid].scores.tolist(), strict=True))
         scores = np.array([own[docid] for docid in snapshot.docids.take(docs)])
-        query = Query.from_words(snapshot, [], qid=topic.qid, text=topic.text, time=topic.time)
         result = Result(query, docs, scores, model.first(query, engine.statistics))
         adjustment = hooks.decide(engine, result, docs, scores)
-        adjusted = scores if adjustment is None else adjustment.apply(docs, scores)
-        ranked_docs, ranked_scores = engine.top(docs, adjusted, len(docs))
-        rankings[topic.qid] = Ranking(snapshot.docids.take(ranked_docs), ranked_scores)
+        return docs, scores if adjustment is None else adjustment.apply(docs, scores)
+
+    for query in hooks.rehearsal(list(queries.values())):
+        adjusted(query)
+    hooks.rehearsed()
+    rankings = {}
+    for qid, query in queries.items():
+        docs, scores = engine.top(*adjusted(query), len(candidates[qid]))
+        rankings[qid] = Ranking(snapshot.docids.take(docs), scores)
     return Run(rankings, f"{run.tag}+{prior.name}")
-
-
-# -- the best documents ------------------------------------------------------------------------------------------
-
-
-class _Ties:
-    """``ranks[docs]``, looked up only where asked: a few of many documents."""
-
-    def __init__(self, ranks: np.ndarray, docs: np.ndarray) -> None:
-        self.ranks, self.docs = ranks, docs
-
-    def __getitem__(self, places: np.ndarray) -> np.ndarray:
-        return self.ranks[self.docs[places]]
-
-
-def best_places(scores: np.ndarray, depth: int, ties: np.ndarray | _Ties | None = None) -> np.ndarray:
-    """Places of the ``depth`` best scores: in any order, or with ``ties`` from the best down.
-
-    Equal scores are then ordered by their values in ``ties``, the larger first.
-    """
-    places = _best_places(scores, depth)
-    if ties is None or len(places) == 0:
-        return places
-    if len(places) < len(scores):  # which of those at the bar were taken is chance so far
-        bar = scores[places].min()
-        above, level = places[scores[places] > bar], np.flatnonzero(scores == bar)
-        wanted = len(places) - len(above)
-        if len(level) > wanted:
-            level = level[np.argsort(ties[level])[-wanted:]]
-        places = np.concatenate([above, level])
-    return places[np.lexsort((ties[places], scores[places]))[::-1]]
-
-
-def _best_places(scores: np.ndarray, depth: int) -> np.ndarray:
-    """A sixteenth of the scores guesses a bar that a few more than ``depth`` pass; only those are then partitioned."""
-    n = len(scores)
-    if n <= depth:
-        return np.arange(n)
-    places = None
-    if n > 8 * depth:
-        sample = scores[::16]
-        above = 2 * depth * len(sample) // n
-        bar = np.partition(sample, len(sample) - above)[len(sample) - above]
-        places = np.flatnonzero(scores >= bar)
-    if places is None or len(places) < depth:
-        return np.argpartition(scores, n - depth)[n - depth :]
-    return places[np.argpartition(scores[places], len(places) - depth)[len(places) - depth :]]
 
 
 def _float_times(times: np.ndarray) -> Floats:
@@ -483,6 +424,8 @@ def _float_times(times: np.ndarray) -> Floats:
 
 __all__ = [
     "AsOf",
+    "Auto",
+    "AutoPrior",
     "Density",
     "Drifting",
     "FeedbackTime",

@@ -1,0 +1,283 @@
+"""The automatic time prior: against the plain oracle, its control under chance, and how it composes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from sdretrieval.collection.records import Ranking, Run, Topic
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.times import UNDATED
+from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.ranking.engine import Engine, Judgments, RankOptions
+from sdretrieval.ranking.notes import AutoTimeNote
+from sdretrieval.ranking.query import Query
+from sdretrieval.ranking.registry import make_ranker
+from sdretrieval.ranking.retrieval import rerank
+from sdretrieval.ranking.time import auto
+from sdretrieval.ranking.time.prior import Density, Recency
+from sdretrieval.ranking.time.wrappers import Auto, AutoPrior, TimePrior, prior_on_run, time_aware
+from tests import time_auto_oracle as oracle
+
+DAY = 86_400_000
+N, V = 1500, 30
+BURST = np.arange(8)  # documents of one event, which word 3 is about
+
+
+def collection(seed: int = 0, undated: int = 0, burst: bool = True, resolution: int = 1) -> Snapshot:
+    rng = np.random.default_rng(seed)
+    counts = rng.poisson(0.3, (N, V))
+    counts[:, 0] += 1
+    counts[:, 3] = rng.random(N) < 0.04
+    counts[BURST, 3] = 3
+    times = rng.integers(0, 1000 * DAY, N)
+    if burst:
+        times[BURST] = 700 * DAY + rng.integers(0, 2 * DAY, len(BURST))
+    times = times // resolution * resolution
+    if undated:
+        times[rng.choice(N, undated, replace=False)] = UNDATED
+    return Snapshot.from_counts(counts, [f"w{i:02d}" for i in range(V)], times=times)
+
+
+def query(snapshot: Snapshot, time: int | None = None, qid: str = "1", words=("w03", "w07")) -> Query:
+    return Query.from_words(snapshot, list(words), qid=qid, time=time)
+
+
+def ranked(snapshot: Snapshot, model, *queries: Query, **options):
+    return list(Engine(snapshot).rank(model, queries, RankOptions(hits=N, **options)))
+
+
+def note_of(result) -> AutoTimeNote:
+    return next(note for note in result.notes if isinstance(note, AutoTimeNote))
+
+
+def expected(snapshot: Snapshot, plain, asked: int | None, learnt=None, docs: int = 50, before: int | None = None):
+    """Scores by document, by the oracle, from a plain ranking in rank order."""
+    times = np.asarray(snapshot.times)
+    background = [float(t) for t in times if t != UNDATED and (before is None or t < before)]
+    dated = [(i, d) for i, d in enumerate(plain.docs[:docs]) if times[d] != UNDATED]
+    first = [(i + 1.0, float(times[d])) for i, d in dated]
+    others = [float(times[d]) for d in plain.docs[docs:1000] if times[d] != UNDATED]
+    place = {int(d): n for n, (_, d) in enumerate(dated)}
+    evidence, log_burst = oracle.bursts(first, background)
+    a_b, a_q, log_near = oracle.belief(evidence), 0.0, None
+    if asked is not None:
+        _, probability, log_near = oracle.nearness(first, float(asked), background, others, *(learnt or ()))
+        a_q = 1.0 * max(0.0, 2 * probability - 1)
+    unit, bar, scores = np.std(plain.scores[:100]), plain.scores[:1000][-1], {}
+    for d, score in zip(plain.docs.tolist(), plain.scores.tolist(), strict=True):
+        t = float(times[d])
+        rho = 0.0
+        if times[d] != UNDATED:
+            near = a_q * log_near(t) if log_near is not None else 0.0
+            rho = a_b * log_burst(t, place.get(d)) + (near if score >= bar else min(near, 0.0))
+        scores[d] = score + unit * rho
+    return scores, first, background, others
+
+
+@pytest.mark.parametrize("asked", [None, 703 * DAY])
+@pytest.mark.parametrize("undated", [0, 60])
+@pytest.mark.parametrize("name", ["bm25", "rm3"])
+def test_scores_are_the_oracles(asked, undated, name):
+    snapshot = collection(undated=undated)
+    q = query(snapshot, asked)
+    plain = ranked(snapshot, make_ranker(name), q)[0]
+    found = ranked(snapshot, time_aware(make_ranker(name), prior=Auto()), q)[0]
+    wanted, *_ = expected(snapshot, plain, asked)
+    assert note_of(found).choice == ("bursts" if asked is None else "both")
+    assert dict(zip(found.docs.tolist(), found.scores.tolist(), strict=True)) == pytest.approx(wanted, abs=1e-9)
+    assert (np.diff(found.scores) <= 0).all()
+
+
+def test_reranking_gives_the_same_scores_in_any_order_of_candidates():
+    snapshot = collection()
+    q = query(snapshot, 703 * DAY)
+    model = time_aware(make_ranker("bm25"), prior=Auto())
+    whole = ranked(snapshot, model, q)[0]
+    shuffled = np.random.default_rng(1).permutation(whole.docs)
+    again = ranked(snapshot, model, q, candidates={"1": shuffled})[0]
+    assert again.docs.tolist() == whole.docs.tolist()
+    assert again.scores == pytest.approx(whole.scores, abs=1e-9)
+
+
+def test_a_burst_is_found_and_raised():
+    snapshot = collection()
+    q = query(snapshot)
+    plain, found = (ranked(snapshot, time_aware(make_ranker("bm25"), prior=p), q)[0] for p in (None, Auto()))
+    in_burst = [np.flatnonzero(np.isin(r.docs, BURST)).mean() for r in (plain, found)]
+    assert in_burst[1] < in_burst[0]
+    note = note_of(found)
+    assert note.bursts > 4 and 700 * DAY <= note.densest <= 702 * DAY
+    assert "bursts" in str(note) and note.weight == note.bursts_believed
+
+
+def test_chance_alone_is_not_believed():
+    """With dates that tell nothing at most one topic in 20 has an effect; and no score changes for the others."""
+    on = 0
+    for seed in range(100):
+        snapshot = collection(seed, burst=False)
+        q = query(snapshot)
+        plain, found = (ranked(snapshot, time_aware(make_ranker("bm25"), prior=p), q)[0] for p in (None, Auto()))
+        if note_of(found).choice == "none":
+            assert found.scores.tolist() == plain.scores.tolist()
+        else:
+            on += 1
+    assert on <= 5
+
+
+def test_dates_of_a_years_resolution_make_no_bursts():
+    """Three dates in all: documents of one date are as near as can be, and mean nothing."""
+    for seed in range(20):
+        snapshot = collection(seed, burst=False, resolution=365 * DAY)
+        assert (
+            note_of(ranked(snapshot, time_aware(make_ranker("bm25"), prior=Auto()), query(snapshot))[0]).choice
+            == "none"
+        )
+
+
+@pytest.mark.parametrize("times", [np.full(N, 5 * DAY), np.full(N, UNDATED)])
+def test_one_instant_and_no_dates_change_nothing(times):
+    rng = np.random.default_rng(0)
+    snapshot = Snapshot.from_counts(rng.poisson(0.3, (N, V)) + 0, [f"w{i:02d}" for i in range(V)], times=times)
+    q = query(snapshot, 6 * DAY)
+    plain, found = (ranked(snapshot, time_aware(make_ranker("rm3"), prior=p), q)[0] for p in (None, Auto()))
+    assert found.docs.tolist() == plain.docs.tolist()
+    assert found.scores == pytest.approx(plain.scores)
+
+
+@pytest.mark.parametrize("inclusive", [False, True])
+def test_as_of_ranks_as_if_the_future_were_not_there(inclusive):
+    snapshot, asked = collection(), 701 * DAY
+    times = np.asarray(snapshot.times)
+    past = times <= asked if inclusive else times < asked
+    rows = snapshot.by_doc.toarray()[past]
+    kept = [docid for docid, keep in zip(snapshot.docids.take(np.arange(N)), past, strict=True) if keep]
+    ended = Snapshot.from_counts(rows, [f"w{i:02d}" for i in range(V)], times=times[past], docids=kept)
+    model = make_ranker("bm25")
+    found = ranked(snapshot, time_aware(model, prior=Auto(), as_of=True, inclusive=inclusive), query(snapshot, asked))[
+        0
+    ]
+    wanted = ranked(ended, time_aware(model, prior=Auto()), query(ended, asked))[0]
+    assert note_of(found).choice == note_of(wanted).choice != "none"
+    assert snapshot.docids.take(found.docs) == ended.docids.take(wanted.docs)
+    assert found.scores == pytest.approx(wanted.scores, abs=1e-9)
+
+
+def asking(snapshot: Snapshot, n: int = 48) -> list[Query]:
+    """Topics about words of documents written shortly before they are asked."""
+    rng = np.random.default_rng(5)
+    times = np.asarray(snapshot.times)
+    queries = []
+    for i in range(n):
+        doc = int(rng.choice(np.flatnonzero(times > 100 * DAY)))
+        words = snapshot.by_doc[doc].toarray()[0].argsort()[::-1][:4]
+        queries.append(query(snapshot, int(times[doc]) + DAY, f"q{i:02d}", [f"w{w:02d}" for w in words]))
+    return queries
+
+
+def test_nearness_is_learnt_from_topics_of_the_call():
+    snapshot = collection(burst=False)
+    queries, model = asking(snapshot), time_aware(make_ranker("bm25"), prior=Auto())
+    found = ranked(snapshot, model, *queries)
+    assert all(note_of(r).learnt_from == 10 for r in found)
+    alone = ranked(snapshot, model, queries[7])[0]
+    assert note_of(alone).learnt_from == 0
+    plain = ranked(snapshot, make_ranker("bm25"), *queries)
+    sample = [plain[i] for i in np.linspace(0, 47, 10).astype(int)]
+    data = [(expected(snapshot, r, r.query.time)[1:], r.query.time) for r in sample]
+    learnt = oracle.habit([(first, float(asked), *rest) for (first, *rest), asked in data])
+    wanted, *_ = expected(snapshot, plain[7], queries[7].time, learnt)
+    assert dict(zip(found[7].docs.tolist(), found[7].scores.tolist(), strict=True)) == pytest.approx(wanted, abs=1e-9)
+
+
+def test_with_as_of_only_earlier_topics_teach():
+    """Documents of the later half, and so the topics asked then, may be anything."""
+    snapshot, queries = collection(burst=False), asking(collection(burst=False))
+    cut = 500 * DAY
+    times = np.asarray(snapshot.times).copy()
+    later = times >= cut
+    rows = snapshot.by_doc.toarray()
+    rows[later] = np.random.default_rng(9).permutation(rows[later])
+    other = Snapshot.from_counts(rows, [f"w{i:02d}" for i in range(V)], times=times)
+    model = time_aware(make_ranker("bm25"), prior=Auto(), as_of=True)
+    for a, b in zip(ranked(snapshot, model, *queries), ranked(other, model, *queries), strict=True):
+        if a.query.time <= cut:
+            assert a.docs.tolist() == b.docs.tolist() and a.scores.tolist() == b.scores.tolist()
+
+
+def test_threads_change_nothing():
+    snapshot = collection()
+    queries, model = asking(snapshot), time_aware(make_ranker("rm3"), prior=Auto(), as_of=True)
+    one, two = (list(Engine(snapshot, threads=n).rank(model, queries, RankOptions(hits=50))) for n in (1, 2))
+    assert [r.scores.tolist() for r in one] == [r.scores.tolist() for r in two]
+
+
+def test_judged_documents_are_the_evidence():
+    snapshot = collection()
+    judged = {"1": Judgments(BURST, np.zeros(0, dtype=np.int64))}
+    q = query(snapshot, words=("w07",))
+    found = ranked(snapshot, time_aware(make_ranker("rm3"), prior=Auto()), q, judged=judged)[0]
+    assert note_of(found).choice == "bursts"
+
+
+def test_no_score_rises_beyond_what_was_said():
+    snapshot = collection()
+    q, model = query(snapshot, 703 * DAY), AutoPrior(ranker=make_ranker("bm25"))
+    engine = Engine(snapshot)
+    plain = next(engine.rank(make_ranker("bm25"), [q], RankOptions(hits=N)))
+    adjustment = model.hooks(engine).decide(engine, plain, plain.docs, plain.scores)
+    lifted = adjustment.apply(plain.docs, plain.scores) - plain.scores
+    assert 0 < lifted.max() <= adjustment.most + 1e-12
+
+
+def test_names_settings_and_wrong_ones():
+    model = time_aware(make_ranker("sd3"), prior=Auto(docs=30), as_of=True)
+    assert model.name == "sd3+time-auto+as-of"
+    assert model.settings()["time"]["prior"]["docs"] == 30
+    with pytest.raises(ParameterError, match="time prior already"):
+        AutoPrior(ranker=TimePrior(ranker=make_ranker("bm25"), prior=Density()))
+    for wrong in ({"docs": 1}, {"doubt": 0.0}, {"chance": 1.0}, {"nearness": -1.0}):
+        with pytest.raises(ParameterError):
+            Auto(**wrong)
+
+
+# -- on the scores of a run ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prior", [Auto(), Recency(bandwidth=5.0 * DAY), Density(bandwidth=3.0 * DAY)])
+def test_a_prior_is_added_to_the_mixture_with_a_run(prior):
+    """At a run weight of 1 it is the prior on the run's own scores, whatever the model."""
+    snapshot = collection()
+    rng = np.random.default_rng(3)
+    order = np.concatenate([BURST[:4], rng.permutation(np.arange(10, 400)), BURST[4:]])
+    docids = snapshot.docids.take(order)
+    given = Run({"1": Ranking(docids, np.linspace(10, 1, len(docids)) ** 2)}, "given")
+    topics = [Topic("1", "w07", time=703 * DAY)]
+    timed = prior_on_run(snapshot, given, topics, prior, weight=None if isinstance(prior, Auto) else 1.0)
+    model = time_aware(make_ranker("bm25"), prior=prior, weight=1.0)
+    found = rerank(snapshot, given, topics, model, run_weight=1.0)
+    assert list(found["1"].docids) == list(timed["1"].docids) != list(given["1"].docids)
+
+
+def test_a_calendar_is_made_once_a_snapshot():
+    snapshot = collection()
+    assert auto.calendar_of(snapshot) is auto.calendar_of(snapshot)
+
+
+def test_bandwidths_of_hours_and_days_differ():
+    """The table of a density follows its bandwidth, however long the range."""
+    rng = np.random.default_rng(0)
+    times = rng.integers(0, 9_500 * DAY, N)
+    times[:30] = 5_000 * DAY + rng.integers(0, 20 * DAY, 30)
+    counts = rng.poisson(0.3, (N, V))
+    counts[:30, 3] += 2
+    snapshot = Snapshot.from_counts(counts, [f"w{i:02d}" for i in range(V)], times=times)
+    scores = [
+        ranked(snapshot, time_aware(make_ranker("bm25"), prior=Density(bandwidth=h), weight=1.0), query(snapshot))[0]
+        for h in (0.5 * DAY, 2.0 * DAY, 7.0 * DAY)
+    ]
+    by_doc = [dict(zip(r.docs.tolist(), r.scores.tolist(), strict=True)) for r in scores]
+    differences = [max(abs(a[d] - b[d]) for d in range(30)) for a, b in pairwise(by_doc)]
+    assert min(differences) > 0.05
