@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = """\
 examples:
-  sdretrieval rerank --index indexes/mine --run runs/bm25.txt --topics topics.tsv --output runs/sd3.txt
+  sdretrieval rerank --index indexes/mine --run runs/bm25.txt --topics topics.tsv --output runs/blend.txt
   sdretrieval rerank --index indexes/mine --run runs/bm25.txt --topics topics.tsv --topic-times times.tsv \\
       --time-prior recency --output runs/recent.txt
 """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = """\
 examples:
-  sdretrieval search --index indexes/mine --topics topics.tsv --output runs/sd3.txt
+  sdretrieval search --index indexes/mine --topics topics.tsv --output runs/blend.txt
   sdretrieval search --index indexes/mine --topics topics.tsv --model rm3 --profile anserini --output runs/rm3.txt
   sdretrieval search --index indexes/mine --topics topics.tsv --model sd --set fb_docs=50 --output runs/sd.txt
   sdretrieval search --index indexes/mine --topics topics.tsv --topic-times times.tsv --time-prior recency \\

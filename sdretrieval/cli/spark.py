@@ -35,7 +35,7 @@ Documents are dealt to the shards by their docids. The collection is finished wh
 """
 SEARCH_EXAMPLE = """\
 examples:
-  sdretrieval spark search --index collections/news --topics topics.tsv --output runs/sd3.txt
+  sdretrieval spark search --index collections/news --topics topics.tsv --output runs/blend.txt
   sdretrieval spark search --master spark://head:7077 --index /mnt/news --topics topics.tsv --topic-times times.tsv \\
       --time-prior recency --as-of query-time --output runs/recent.txt
 
@@ -44,7 +44,7 @@ OUTPUT.parts: the same command, started again, goes on after them.
 """
 RERANK_EXAMPLE = """\
 example:
-  sdretrieval spark rerank --index collections/news --run runs/bm25.txt --topics topics.tsv --output runs/sd3.txt
+  sdretrieval spark rerank --index collections/news --run runs/bm25.txt --topics topics.tsv --output runs/blend.txt
 """
 CLASSIFY_EXAMPLE = """\
 example:

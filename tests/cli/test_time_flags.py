@@ -166,7 +166,7 @@ def test_the_automatic_prior_says_what_it_chose(demo, tmp_path, capsys):
     chosen = json.loads(manifest_path(timed).read_text())["time prior by topic"]
     assert len(chosen) == 10 and all("nats" in why for why in chosen.values())
     assert run("rerank", demo, again, "--run", str(plain), "--run-weight", "1", "--time-prior", "auto") == 0
-    assert read_run(again).tag == "sd3+time-auto"
+    assert read_run(again).tag == "blend+time-auto"
 
 
 @pytestmark_java
