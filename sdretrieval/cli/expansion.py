@@ -23,7 +23,8 @@ from sdretrieval.ranking.expansion import (
 
 EXAMPLE = """\
 examples:
-  sdretrieval search --index indexes/mine --topics topics.tsv --model sd3 --output runs/sd3.txt --save-expansion sd3.jsonl
+  sdretrieval search --index indexes/mine --topics topics.tsv --model sd3 \\
+      --output runs/sd3.txt --save-expansion sd3.jsonl
   sdretrieval expansion show sd3.jsonl --qid 12
   sdretrieval expansion diff sd3.jsonl rm3.jsonl
   sdretrieval expansion diff sd3.jsonl rm3.jsonl --qid 12 --top 30
