@@ -71,6 +71,15 @@ class Rows:
         loops.score_rows(self.ptr, self.terms, self.counts, dense_weights, factors, statistics.p, out)
         return out
 
+    def query_scores(self, query: Query, smoothing: JelinekMercer | Dirichlet, statistics: Statistics) -> np.ndarray:
+        """The same with a = f^Q, which has few words: no vector over the vocabulary is made for it."""
+        weights = _scratch(len(statistics.cf), np.float64)
+        weights[query.terms] = query.counts
+        try:
+            return self.scores(weights, smoothing, statistics)
+        finally:
+            weights[query.terms] = 0.0
+
     def _factors(self, smoothing: JelinekMercer | Dirichlet, statistics: Statistics) -> np.ndarray:
         """What f_iw / p_w is multiplied by: A_w B_i without 1/p_w."""
         return smoothing.odds * smoothing.doc_factors(statistics, self.lengths)

@@ -77,9 +77,7 @@ class RelevanceModel(Ranker):
         if feedback.judged and not feedback.unjudged:
             return uniform(len(feedback))
         smoothing = smoother(self.smoothing, self.lambda_query, self.mu)
-        f = np.zeros(len(statistics.cf))
-        f[query.terms] = query.counts
-        log_likelihood = feedback.rows.scores(f, smoothing, statistics)
+        log_likelihood = feedback.rows.query_scores(query, smoothing, statistics)
         log_likelihood += query.length * smoothing.log_background_share(feedback.rows.lengths)
         return softmax(log_likelihood)
 
