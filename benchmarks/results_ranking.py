@@ -2,20 +2,19 @@
 
 Tuned columns are cross-validated over topics: a topic is scored by parameters chosen without it
 (sdretrieval/evaluate/tune.py).
-Default columns use the shipped defaults, the same on every collection.
+Default columns use the shipped defaults; how these do against Anserini's systems is in results_default.py.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.anserini import SYSTEMS, anserini_run
 from benchmarks.collections import ROOT, Collection
 from sdretrieval.evaluate import compare_values, evaluate
 from sdretrieval.evaluate.tune import Problem, space_of, tune
 from sdretrieval.ranking.base import Ranker
 from sdretrieval.ranking.registry import make_ranker
-from sdretrieval.ranking.retrieval import candidates_of, search
+from sdretrieval.ranking.retrieval import candidates_of
 
 SEARCHED = ("cacm", "cranfield", "npl")
 RERANKED = ("microblog2011", "microblog2013")
@@ -36,59 +35,7 @@ SHOWN = ("bm25", "ql", "tfidf", "rm", "rm3", "sd", "sd3")
 
 
 def section() -> str:
-    parts = [_default_table(), _tuned_table(), _microblog_table()]
-    return "\n\n".join(parts)
-
-
-# -- one shipped default against Anserini -------------------------------------------------------------------------
-
-
-def _default_table() -> str:
-    lines = [
-        "### One default against Anserini's five",
-        "",
-        "MAP / P@5, hits 1000, every topic with a relevant document. Anserini's rows are its own code (SimpleSearcher, "
-        "its defaults) on the same index; ours are the shipped defaults, the same on every collection. Stars: "
-        "difference of sd3 to that row significant (paired t, p < .05).",
-        "",
-        "| system | " + " | ".join(SEARCHED) + " |",
-        "|---|" + "---|" * len(SEARCHED),
-    ]
-    collections = [Collection(name) for name in SEARCHED]
-    best = [_measure(c, search(c.snapshot, c.topics, "sd3", threads=2)) for c in collections]
-    rows: dict[str, list] = {f"Anserini {name}": [] for name in SYSTEMS}
-    rows.update({name: [] for name in SHOWN})
-    for c in collections:
-        for name in SYSTEMS:
-            rows[f"Anserini {name}"].append(_measure(c, anserini_run(c.index, c.topics, name)))
-        for name in SHOWN:
-            rows[name].append(_measure(c, search(c.snapshot, c.topics, name, threads=2)))
-    for name, evaluations in rows.items():
-        cells = [_cell(e, b if name != "sd3" else None) for e, b in zip(evaluations, best, strict=True)]
-        lines.append(f"| {'**sd3**' if name == 'sd3' else name} | " + " | ".join(cells) + " |")
-    for c, position in zip(collections, range(3), strict=True):
-        peer = max(rows[f"Anserini {name}"][position].mean["AP"] for name in SYSTEMS)
-        first = rows["bm25"][position].mean["AP"]
-        ours = best[position].mean["AP"]
-        lines.append(
-            f"\n{c.name}: sd3 {ours:.4f}, best of Anserini {peer:.4f} ({ours - peer:+.4f}), "
-            f"its own first stage {first:.4f} ({ours - first:+.4f})."
-        )
-    return "\n".join(lines)
-
-
-def _measure(c: Collection, run):
-    """Over topics with at least one relevant document; the few without are left out, as the collections say."""
-    judged = {qid: grades for qid, grades in c.qrels.items() if any(g > 0 for g in grades.values())}
-    return evaluate(run, judged, MEASURES, complete=True)
-
-
-def _cell(evaluation, best=None) -> str:
-    star = ""
-    if best is not None:
-        p = compare_values(best.per_topic["AP"], evaluation.per_topic["AP"], tests=["t"]).tests["t"].p_value
-        star = "*" if p < 0.05 else ""
-    return f"{evaluation.mean['AP']:.4f}{star} / {evaluation.mean['P@5']:.4f}"
+    return "\n\n".join([_tuned_table(), _microblog_table()])
 
 
 # -- cross-validated -----------------------------------------------------------------------------------------------
