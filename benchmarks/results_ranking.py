@@ -18,7 +18,6 @@ from sdretrieval.ranking.retrieval import candidates_of
 
 SEARCHED = ("cacm", "cranfield", "npl")
 RERANKED = ("microblog2011", "microblog2013")
-MEASURES = ("AP", "P@5")
 TRACES = ROOT / ".cache" / "results"
 
 # What is tuned; the rest stays at the shipped default.
