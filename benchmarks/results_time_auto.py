@@ -5,8 +5,8 @@
 
 *By hand* is the best of the grids below in MAP on the very topics it is measured on: what nobody knows beforehand. It
 is found by re-ranking the first thousand documents and then measured by a whole search. *auto* has nothing to set; its
-two constants, ``doubt`` and ``nearness``, are chosen for each collection on the others (CHOICES), with rm3 and a part
-of their topics.
+two constants, ``doubt`` and ``nearness``, are chosen for each collection on the others (CHOICES) in the same way, with
+rm3 and a part of their topics.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ from sdretrieval.ranking.notes import AutoTimeNote
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.retrieval import queries_of
 from sdretrieval.ranking.time.prior import Density, Prior, Recency
-from sdretrieval.ranking.time.wrappers import Auto, TimePrior, time_aware
+from sdretrieval.ranking.time.wrappers import Auto, AutoPrior, TimePrior, time_aware
+from sdretrieval.ranking.wrapper import Wrapper
 
 DAY = 86_400_000.0
-MODELS = ("bm25", "rm3", "sd3")
+MODELS = ("bm25", "rm3", "blend")
 # How each collection is searched; rhelp's topic times are those of the threads' last messages, and give them away.
 SEARCHED: dict[str, dict[str, Any]] = {
     "jira": {"as_of": True},
@@ -111,37 +112,50 @@ class Searched:
 
     def by_hand(self, model: Ranker, plain: list[Result]) -> tuple[Prior, float]:
         """The best of the grid, re-ranking a plain run."""
-        engine, best = Engine(self.snapshot), (-1.0, BY_HAND[0])
-        for prior, weight in BY_HAND:
-            hooks, found = TimePrior(ranker=model, prior=prior, weight=weight).hooks(engine), []
-            for r in plain:
-                changed = hooks.decide(engine, replace(r, notes=[]), r.docs, r.scores)
-                docs = r.docs if changed is None else engine.top(r.docs, changed.apply(r.docs, r.scores), 1000)[0]
-                found.append(self.precision(r.query.qid, docs))
-            best = max(best, (float(np.mean(found)), (prior, weight)), key=lambda pair: pair[0])
-        return best[1]
+        tried = [(prior, w, TimePrior(ranker=model, prior=prior, weight=w)) for prior, w in BY_HAND]
+        prior, weight, _ = max(tried, key=lambda item: self.reranked(item[2], plain).mean())
+        return prior, weight
+
+    def reranked(self, model: Wrapper, plain: Sequence[Result]) -> np.ndarray:
+        """Average precisions of plain results with a prior."""
+        engine = Engine(self.snapshot)
+        hooks, results = model.hooks(engine), {r.query.qid: r for r in plain}
+
+        def docs_of(r: Result) -> np.ndarray:
+            changed = hooks.decide(
+                engine.view(engine.statistics, self._there(r)), replace(r, notes=[]), r.docs, r.scores
+            )
+            return r.docs if changed is None else engine.top(r.docs, changed.apply(r.docs, r.scores), 1000)[0]
+
+        for query in hooks.rehearsal([r.query for r in plain]):
+            docs_of(results[query.qid])
+        hooks.rehearsed()
+        return np.array([self.precision(r.query.qid, docs_of(r)) for r in plain])
+
+    def _there(self, result: Result) -> np.ndarray | None:
+        """Which documents there are, as of a query's time."""
+        if self.shuffled or not SEARCHED[self.name].get("as_of"):
+            return None
+        times, asked = np.asarray(self.snapshot.times), result.query.time
+        assert asked is not None
+        return (times != UNDATED) & ((times <= asked) if SEARCHED[self.name].get("inclusive") else (times < asked))
 
 
 @cache
-def gain(name: str, number: int) -> float:
-    """Of one of the CHOICES on a part of a collection's topics, relative to no prior; with rm3."""
+def gains(name: str) -> list[float]:
+    """Of each of the CHOICES on a part of a collection's topics, relative to no prior; re-ranking rm3."""
     searched, model = Searched(name, PART.get(name, 1)), make_ranker("rm3")
-    without = _plain(name)
-    return float(searched.precisions(searched.results(model, CHOICES[number])).mean() / without - 1.0)
-
-
-@cache
-def _plain(name: str) -> float:
-    searched = Searched(name, PART.get(name, 1))
-    return float(searched.precisions(searched.results(make_ranker("rm3"))).mean())
+    plain = list(searched.results(model))
+    without = searched.precisions(plain).mean()
+    return [searched.reranked(AutoPrior(ranker=model, prior=c), plain).mean() / without - 1.0 for c in CHOICES]
 
 
 def chosen_without(name: str) -> Auto:
     """The constants with the highest mean gain on the other collections, each in units of its largest, up or down."""
     others = [other for other in SEARCHED if other != name and Collection(other).available]
-    gains = np.array([[gain(other, i) for i in range(len(CHOICES))] for other in others])
-    units = np.maximum(np.abs(gains).max(axis=1, keepdims=True), 1e-3)
-    return CHOICES[int((gains / units).mean(axis=0).argmax())]
+    found = np.array([gains(other) for other in others])
+    units = np.maximum(np.abs(found).max(axis=1, keepdims=True), 1e-3)
+    return CHOICES[int((found / units).mean(axis=0).argmax())]
 
 
 def section(models: Sequence[str] = MODELS) -> str:

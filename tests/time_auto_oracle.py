@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import exp, log
 
+import numpy as np
+
 REACH = [15 * 60_000 * 2**level for level in range(24)]
 
 
@@ -44,27 +46,27 @@ def bursts(first: list[tuple[float, float]], background: list[float], chance: fl
 
 def nearness(
     first: list[tuple[float, float]],
+    z: list[float],
     asked: float,
     background: list[float],
     others: list[float],
     shares: list[float] | None = None,
-    common: float = 1 / 21,
+    intercept: float = -2.0,
 ):
-    """(evidence, probability, function of a time to log r_q); others: times of the documents ranked 51 to 1000"""
-    shares = [0.2 / 24] * 24 if shares is None else shares
+    """(evidence, function of a time to log r_q); others: times of the documents ranked 51 to 1000"""
+    shares = [0.5 / 24] * 24 if shares is None else shares
     start = sum(shares)
     relative, mass = [s / start for s in shares], competing(asked, background, others)
     near, far, evidence = start, 1 - start, 0.0
-    for rank, t in first:
-        pi, k = 2 / (2 + rank), tower(t, asked, relative, mass)
+    for (_, t), x in zip(first, z, strict=True):
+        pi, k = 1 / (1 + exp(-intercept - x)), tower(t, asked, relative, mass)
         r = (far + near * k) / (near + far)
         like = 1 - pi + pi * r
         evidence += log(like)
         omega, belongs = pi * r / like, near * k / (far + near * k)
         near, far = near + omega * belongs, far + omega * (1 - belongs)
     share = near / (near + far)
-    odds = common / (1 - common) * exp(evidence)
-    return evidence, odds / (1 + odds), lambda t: log(max(1 - share + share * tower(t, asked, relative, mass), 0.02))
+    return evidence, lambda t: log(max(1 - share + share * tower(t, asked, relative, mass), 0.02))
 
 
 def competing(asked: float, background: list[float], others: list[float]) -> list[float]:
@@ -74,28 +76,37 @@ def competing(asked: float, background: list[float], others: list[float]) -> lis
     ]
 
 
-def habit(topics: list[tuple[list[tuple[float, float]], float, list[float], list[float]]]) -> tuple[list[float], float]:
-    """Shares and how common they are, learnt from topics (first documents, time of asking, background, others)."""
-    start = [0.2 / 24] * 24
-    shares = list(start)
-    for _ in range(15):
-        counts, relevant = [100 * s for s in start], 100.0
-        for first, asked, background, others in topics:
-            mass = competing(asked, background, others)
-            for rank, t in first:
-                pi = 2 / (2 + rank)
-                parts = [s / m if abs(t - asked) <= h else 0.0 for s, m, h in zip(shares, mass, REACH, strict=True)]
-                mixed = 1 - sum(shares) + sum(parts)
-                like = 1 - pi + pi * mixed
-                relevant += pi * mixed / like
-                counts = [c + pi * p / like for c, p in zip(counts, parts, strict=True)]
-        shares = [c / relevant for c in counts]
-    common = 0.5
-    evidence = [nearness(*topic, shares)[0] for topic in topics]
-    for _ in range(150):
-        odds = [common / (1 - common) * exp(e) for e in evidence]
-        common = (1 / 21 + sum(o / (1 + o) for o in odds)) / (1 + len(topics))
-    return shares, common
+Seen = tuple[list[tuple[float, float]], list[float], float, list[float], list[float]]  # the arguments of nearness
+
+
+def habit(topics: list[Seen]) -> tuple[list[float], float]:
+    """Shares and intercept learnt from topics."""
+    z = np.array([x for _, z, *_ in topics for x in z])
+    # 1/m_l where a document is in the window l, a row each
+    inside = []
+    for first, _, asked, *rest in topics:
+        mass = competing(asked, *rest)
+        inside += [[1 / m if abs(t - asked) <= h else 0.0 for m, h in zip(mass, REACH, strict=True)] for _, t in first]
+    found = [(*fit(1 / (1 + np.exp(-a - z)), np.array(inside)), float(a)) for a in range(-7, 3)]
+    _, shares, intercept = max(found, key=lambda item: item[0])
+    return shares, intercept
+
+
+def fit(pi: np.ndarray, inside: np.ndarray) -> tuple[float, list[float]]:
+    """Likelihood and shares, by EM."""
+    shares = start = np.full(24, 1 / 25)
+    for _ in range(40):
+        mixed = 1 - shares.sum() + inside @ shares
+        like = 1 - pi + pi * mixed
+        shares = (start + (pi / like) @ inside * shares) / (1 + (pi * mixed / like).sum())
+    return float(np.log(1 - pi + pi * (1 - shares.sum() + inside @ shares)).sum()), shares.tolist()
+
+
+def learnt_evidence(topics: list[Seen]) -> float:
+    """Of either half of the topics, by the habit of the other."""
+    halves = topics[::2], topics[1::2]
+    habits = [habit(half) for half in halves]
+    return sum(nearness(*t, *found)[0] for half, found in zip(halves, habits[::-1], strict=True) for t in half)
 
 
 def belief(evidence: float, doubt: float = 4.0) -> float:

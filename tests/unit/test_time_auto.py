@@ -63,10 +63,12 @@ def expected(snapshot: Snapshot, plain, asked: int | None, learnt=None, docs: in
     place = {int(d): n for n, (_, d) in enumerate(dated)}
     evidence, log_burst = oracle.bursts(first, background)
     a_b, a_q, log_near = oracle.belief(evidence), 0.0, None
-    if asked is not None:
-        _, probability, log_near = oracle.nearness(first, float(asked), background, others, *(learnt or ()))
-        a_q = 1.0 * max(0.0, 2 * probability - 1)
     unit, bar, scores = np.std(plain.scores[:100]), plain.scores[:1000][-1], {}
+    z = [float(plain.scores[i] - plain.scores[:100].mean()) / unit for i, _ in dated]
+    if asked is not None:
+        habit, sure = learnt or ((), None)
+        near, log_near = oracle.nearness(first, z, float(asked), background, others, *habit)
+        a_q = oracle.belief(near if sure is None else sure)
     for d, score in zip(plain.docs.tolist(), plain.scores.tolist(), strict=True):
         t = float(times[d])
         rho = 0.0
@@ -74,7 +76,7 @@ def expected(snapshot: Snapshot, plain, asked: int | None, learnt=None, docs: in
             near = a_q * log_near(t) if log_near is not None else 0.0
             rho = a_b * log_burst(t, place.get(d)) + (near if score >= bar else min(near, 0.0))
         scores[d] = score + unit * rho
-    return scores, first, background, others
+    return scores, (first, z, None if asked is None else float(asked), background, others)
 
 
 @pytest.mark.parametrize("asked", [None, 703 * DAY])
@@ -85,7 +87,7 @@ def test_scores_are_the_oracles(asked, undated, name):
     q = query(snapshot, asked)
     plain = ranked(snapshot, make_ranker(name), q)[0]
     found = ranked(snapshot, time_aware(make_ranker(name), prior=Auto()), q)[0]
-    wanted, *_ = expected(snapshot, plain, asked)
+    wanted, _ = expected(snapshot, plain, asked)
     assert note_of(found).choice == ("bursts" if asked is None else "both")
     assert dict(zip(found.docs.tolist(), found.scores.tolist(), strict=True)) == pytest.approx(wanted, abs=1e-9)
     assert (np.diff(found.scores) <= 0).all()
@@ -186,9 +188,10 @@ def test_nearness_is_learnt_from_topics_of_the_call():
     assert note_of(alone).learnt_from == 0
     plain = ranked(snapshot, make_ranker("bm25"), *queries)
     sample = [plain[i] for i in np.linspace(0, 47, 10).astype(int)]
-    data = [(expected(snapshot, r, r.query.time)[1:], r.query.time) for r in sample]
-    learnt = oracle.habit([(first, float(asked), *rest) for (first, *rest), asked in data])
-    wanted, *_ = expected(snapshot, plain[7], queries[7].time, learnt)
+    topics = [expected(snapshot, r, r.query.time)[1] for r in sorted(sample, key=lambda r: r.query.time)]
+    learnt = oracle.habit(topics), oracle.learnt_evidence(topics)
+    wanted, _ = expected(snapshot, plain[7], queries[7].time, learnt)
+    assert note_of(found[7]).choice == "nearness"
     assert dict(zip(found[7].docs.tolist(), found[7].scores.tolist(), strict=True)) == pytest.approx(wanted, abs=1e-9)
 
 

@@ -31,18 +31,26 @@ with w_j ∝ 1/j over the first documents and c_j the probability that others sh
 are seen. Several bursts, or none, need no decision of their own. A document is no evidence for itself.
 
 **Nearness to the query's time**, where the topic has one, is one more centre: r_q(t) = 1 - S + S k_q(t), with S the
-share of this topic's documents that lie near, and evidence E as above. Whatever is written about a subject lies nearer
-to the time of asking than the collection at large, relevant or not: so m_l is here that of the documents ranked 51 to
-1000, with the collection's worth 200 of them beside; and no document below these is raised for its nearness.
+share of this topic's relevant documents that lie near. Whatever is written about a subject lies nearer to the time of
+asking than the collection at large, relevant or not: so m_l is here that of the documents ranked 51 to 1000, with the
+collection's worth 200 of them beside; and no document below these is raised for its nearness.
 
 How relevant documents spread around the time of asking is a habit of the task rather than of a topic, and the one
-relevant document of a topic cannot show it. So some of the call's topics are ranked beforehand, and by EM the shares
-s_l are learnt from them, and how common such topics are; with as-of, for each topic from earlier ones alone. With P the
-probability that this topic is one of them,
+relevant document of a topic cannot show it. So some of the call's topics are ranked beforehand and the habit is learnt
+from them; with as-of, for each topic from earlier ones alone. A document is relevant with probability
 
-    a_q = nearness · max(0, 2P - 1)         P/(1-P) = common/(1-common) · e^E
+    π_i = 1/(1 + e^-(a + z_i))          z_i   its score, in spreads above the mean of the hundred best
+    L   = Σ_topics Σ_i log(1 - π_i + π_i r_q(t_i))
 
-where before any learning the odds are 1 to 20 again.
+and the shares s_l (their sum is S) and a maximise L, by EM on a grid of a. So scores and times are put on one scale:
+where few documents are relevant, a is low, times of the first ones stand out from those just below them, and the ratio
+that this takes is steep; where many are, the same crowd of recent documents is a slight one. In a topic the habit's S
+counts as one relevant document, and those found there as themselves:
+
+    S_i = (S + Σ_{j<i} ω_j q_j)/(1 + Σ_{j<i} ω_j)        q_j = S_j k_q(t_j) / (1 - S_j + S_j k_q(t_j))
+
+a_q is the belief in E as above, E the log likelihood of either half of the topics by the habit of the other; or of the
+topic itself, by a habit that is spread evenly over the windows, where none could be learnt.
 
 The collection is what the query sees: as-of counts no later document. Undated documents keep their scores.
 """
@@ -50,9 +58,9 @@ The collection is what the query sees: as-of counts no later document. Undated d
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import exp, log
+from math import log
 from threading import Lock
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
@@ -78,12 +86,10 @@ COMPETITORS = 1000  # the best documents that nearness to the query's time is co
 BACKGROUND_WORTH = 200.0  # competitors that the collection's own density counts as, beside them
 KAPPA, ALPHA = 2.0, 1.0
 PRICE = log(20.0)  # nats: what chance gives to at most one topic in 20
-RARE = 1.0 / 21.0  # topics whose relevant documents lie near the time of asking, before any are seen: odds of 1 to 20
-RARE_WORTH = 1.0  # topics that this counts as
 FLOOR = 0.02  # of a ratio
-NEAR_AT_FIRST = 0.2  # share of relevant documents near the query's time, before any are seen
-UNLEARNT_WORTH = 100.0  # relevant documents that the shares before any learning are worth
-ROUNDS = 15  # of EM
+INTERCEPTS = np.arange(-7.0, 3.0)  # a, to choose from
+ROUNDS = 40  # of EM
+LEAST = 4  # topics that a habit is learnt from
 CELLS = 1 << 16  # steps along the range, by which places in time are found
 FEWEST, ONE_IN, MOST = 40, 8, 200  # topics of a call to rehearse with; of how many one; how many at most
 
@@ -203,27 +209,26 @@ class Around:
     time: float
     level: np.ndarray
     mass: Floats  # of the windows around the time
-    ranks: Floats
+    z: Floats
     starts: np.ndarray  # the windows' first places in the calendar, and
     ends: np.ndarray  # those after their last
 
 
 @dataclass(frozen=True, eq=False)
 class Habit:
-    """How relevant documents lie around the time of asking: shares of the levels, and of topics where they do."""
+    """How relevant documents lie around the time of asking: shares of the levels, and a of their probability.
+
+    ``evidence`` is None where nothing was learnt.
+    """
 
     shares: Floats
-    common: float = RARE
+    intercept: float
     topics: int = 0
+    evidence: float | None = None
 
     @cached_property
     def share(self) -> float:
         return float(self.shares.sum())
-
-    def belief(self, evidence: float) -> float:
-        """The probability that a topic is one of those, given its evidence."""
-        odds = self.common / (1.0 - self.common) * exp(min(evidence, 700.0))
-        return odds / (1.0 + odds)
 
     def ratios(self, around: Around) -> Floats:
         """k_q of the documents."""
@@ -231,31 +236,31 @@ class Habit:
 
     def evidence_of(self, around: Around) -> tuple[float, float]:
         """Evidence for nearness in one topic, and its share."""
-        return loops.recency_evidence(self.ratios(around), around.ranks, KAPPA, self.share)
+        return loops.recency_evidence(self.ratios(around), around.z + self.intercept, self.share)
 
 
-UNLEARNT = Habit(np.full(len(REACH), NEAR_AT_FIRST / len(REACH)))
+UNLEARNT = Habit(np.full(len(REACH), 0.5 / len(REACH)), -2.0)  # near or not is alike; one in eight is relevant
+EVEN = np.full(len(REACH), 1.0 / (len(REACH) + 1))  # where learning begins: the windows and no window are alike
 
 
 def habit_of(topics: Sequence[Around]) -> Habit:
     """Learnt from some topics."""
-    if not topics:
+    if len(topics) < LEAST:
         return UNLEARNT
-    ptr = np.concatenate([[0], np.cumsum([len(topic.ranks) for topic in topics])])
-    shares = loops.learn_shares(
-        np.concatenate([topic.level for topic in topics]),
-        np.stack([topic.mass for topic in topics]),
-        np.concatenate([topic.ranks for topic in topics]),
-        ptr,
-        KAPPA,
-        UNLEARNT.shares,
-        UNLEARNT_WORTH,
-        ROUNDS,
-    )
-    learnt = Habit(shares, 0.5, len(topics))
-    evidence = np.array([learnt.evidence_of(topic)[0] for topic in topics])
-    common = loops.learn_common(evidence, RARE, RARE_WORTH, 10 * ROUNDS)
-    return Habit(shares, common, len(topics))
+    halves = topics[::2], topics[1::2]
+    crossed = zip(map(fitted, halves), reversed(halves), strict=True)
+    evidence = sum(habit.evidence_of(topic)[0] for habit, half in crossed for topic in half)
+    return replace(fitted(topics), evidence=evidence)
+
+
+def fitted(topics: Sequence[Around]) -> Habit:
+    """The likeliest habit of some topics."""
+    ptr = np.concatenate([[0], np.cumsum([len(topic.z) for topic in topics])])
+    level, z = (np.concatenate([getattr(topic, name) for topic in topics]) for name in ("level", "z"))
+    mass = np.stack([topic.mass for topic in topics])
+    learnt = [loops.learn_shares(level, mass, z + a, ptr, EVEN, ROUNDS) for a in INTERCEPTS]
+    best = int(np.argmax([likelihood for _, likelihood in learnt]))
+    return Habit(learnt[best][0], float(INTERCEPTS[best]), len(topics))
 
 
 class Rehearsed:
@@ -268,7 +273,10 @@ class Rehearsed:
 
     def habit(self, time: float, past_only: bool) -> Habit:
         """Of all topics, or only of those asked before a time."""
-        n = int(np.searchsorted(self.times, time, side="left")) if past_only else len(self.topics)
+        n = len(self.topics)
+        if past_only:  # of so many that only four habits are learnt between one power of two and the next
+            n = int(np.searchsorted(self.times, time, side="left"))
+            n -= n % (1 << max(0, n.bit_length() - 3))
         if n not in self._habits:  # threads may compute one twice, to the same bits
             self._habits[n] = habit_of(self.topics[:n])
         return self._habits[n]
@@ -279,11 +287,12 @@ class Rehearsed:
 
 @dataclass(frozen=True, eq=False)
 class First:
-    """The dated ones among the first documents: numbers, times, ranks from 1, weights summing to one."""
+    """The dated ones among the first documents: numbers, times, ranks from 1, z, weights summing to one."""
 
     docs: np.ndarray
     times: Floats
     ranks: Floats
+    z: Floats
     w: Floats
 
 
@@ -312,17 +321,21 @@ class AutoHooks(Hooks):
         timed = result.query.time is not None
         depth = max(COMPETITORS if timed else SPREAD_DEPTH, self.prior.docs)
         places = best_places(scores, depth, Ties(self.snapshot.docid_rank, docs))
-        first = self._first(result, docs[places])
+        best = scores[places[:SPREAD_DEPTH]]
+        unit = float(np.std(best)) if len(best) else 0.0
+        usable = 0.0 < unit < np.inf
+        z = scores[places[: self.prior.docs]]
+        z = (z - best.mean()) / unit if usable else np.zeros(len(z))
+        first = self._first(result, docs[places], z)
         before = self.calendar.before(engine.allowed)
         around = self._around(result.query, first, docs[places[self.prior.docs :]], before) if timed else None
         if self.rehearsed_topics is not None:
             if around is not None:
                 self.rehearsed_topics[result.query.qid] = around
             return None
-        unit = float(np.std(scores[places[:SPREAD_DEPTH]])) if len(places) else 0.0
         told = self._told(first, around, before, engine.allowed is not None)
         result.notes.append(told.note)
-        if not told.is_on or not (0.0 < unit < np.inf):
+        if not told.is_on or not usable:
             return None
         bursts, near, own = told.bursts_over_time(), told.nearness_over_time(), told.own
         bar = float(scores[places[-1]])
@@ -336,15 +349,16 @@ class AutoHooks(Hooks):
         most = max(0.0, sum(float(part.max()) for part in (bursts, near) if len(part)), float(own.max()))
         return Adjustment(apply, unit * most)
 
-    def _first(self, result: Result, best: np.ndarray) -> First:
+    def _first(self, result: Result, best: np.ndarray, z: Floats) -> First:
         """The first documents, or the judged ones, which all rank first."""
         judged = result.feedback is not None and result.feedback.judged
         docs = result.feedback.docs if judged else best[: self.prior.docs]  # type: ignore[union-attr]
         ranks = np.ones(len(docs)) if judged else np.arange(1.0, len(docs) + 1.0)
+        z = np.full(len(docs), np.inf) if judged else z  # relevant without doubt
         dated = self.times[docs] != UNDATED
-        docs, ranks = docs[dated], ranks[dated]
+        docs, ranks, z = docs[dated], ranks[dated], z[dated]
         w = 1.0 / ranks
-        return First(docs, self.times[docs].astype(np.float64), ranks, w / max(w.sum(), 1e-300))
+        return First(docs, self.times[docs].astype(np.float64), ranks, z, w / max(w.sum(), 1e-300))
 
     def _around(self, query: Query, first: First, others: np.ndarray, before: np.ndarray) -> Around | None:
         """The first documents seen from the time of asking, and the others in the windows around it."""
@@ -356,7 +370,7 @@ class AutoHooks(Hooks):
         levels = loops.levels_to(times[times != UNDATED].astype(np.float64), time, REACH)
         within = np.cumsum(np.bincount(levels, minlength=len(REACH) + 1)[:-1])
         mass = (within + BACKGROUND_WORTH * mass[0]) / (len(levels) + BACKGROUND_WORTH)
-        return Around(time, loops.levels_to(first.times, time, REACH), mass, first.ranks, starts, ends)
+        return Around(time, loops.levels_to(first.times, time, REACH), mass, first.z, starts, ends)
 
     def _told(self, first: First, around: Around | None, before: np.ndarray, past_only: bool) -> Told:
         told = Told(self.prior, first, self.calendar, before)
@@ -394,6 +408,8 @@ class Told:
         """Take in the time of asking."""
         self.around, self.habit = around, habit
         self.nearness, self.share = habit.evidence_of(around)
+        if habit.evidence is not None:  # of all topics: its own is in its share
+            self.nearness = habit.evidence
 
     @cached_property
     def a_b(self) -> float:
@@ -403,7 +419,7 @@ class Told:
     def a_q(self) -> float:
         if self.around is None:
             return 0.0
-        return self.prior.nearness * max(0.0, 2.0 * self.habit.belief(self.nearness) - 1.0)
+        return self.prior.nearness * self.prior.belief(self.nearness)
 
     @property
     def is_on(self) -> bool:

@@ -118,12 +118,17 @@ def burst_weights(kernel, w, chance):
     return out
 
 
+@njit(inline="always")
+def _probability(log_odds):
+    return 1.0 / (1.0 + exp(-log_odds))
+
+
 @njit(cache=True, nogil=True)
-def recency_evidence(ratios, ranks, kappa, share):
+def recency_evidence(ratios, log_odds, share):
     """(evidence, share at the end) of documents near the query's time; ``share`` counts as one document so far."""
     near, far, evidence = share, 1.0 - share, 0.0
-    for i in range(len(ranks)):
-        pi = kappa / (kappa + ranks[i])
+    for i in range(len(ratios)):
+        pi = _probability(log_odds[i])
         mixed = far + near * ratios[i]
         ratio = mixed / (near + far)
         like = 1.0 - pi + pi * ratio
@@ -135,16 +140,17 @@ def recency_evidence(ratios, ranks, kappa, share):
 
 
 @njit(cache=True, nogil=True)
-def learn_shares(level, mass, ranks, ptr, kappa, start, worth, rounds):
-    """EM for the shares of the levels around the query's time, over the documents of several topics.
+def learn_shares(level, mass, log_odds, ptr, start, rounds):
+    """EM for the shares of the levels around the query's time, over the documents of several topics: (shares, L).
 
     Topic m has the documents ptr[m] to ptr[m+1] and the masses mass[m]. ``start`` are the shares to begin with, which
-    count as ``worth`` relevant documents.
+    count as one relevant document.
     """
     levels = len(start)
-    shares = start.copy()
-    for _ in range(rounds):
-        counts, relevant = worth * start, worth
+    shares, likelihood = start.copy(), 0.0
+    pi = np.array([_probability(x) for x in log_odds])
+    for step in range(rounds + 1):
+        counts, relevant, likelihood = start.copy(), 1.0, 0.0
         for m in range(len(ptr) - 1):
             around = np.zeros(levels + 1)  # Σ_{l ≥ level} share_l / mass_l
             for k in range(levels - 1, -1, -1):
@@ -152,31 +158,20 @@ def learn_shares(level, mass, ranks, ptr, kappa, start, worth, rounds):
             far = 1.0 - shares.sum()
             scale = np.zeros(levels)  # Σ of π/like over the documents within each window
             for i in range(ptr[m], ptr[m + 1]):
-                pi = kappa / (kappa + ranks[i])
                 mixed = far + around[level[i]]
-                like = 1.0 - pi + pi * mixed
-                relevant += pi * mixed / like
+                like = 1.0 - pi[i] + pi[i] * mixed
+                relevant += pi[i] * mixed / like
                 if level[i] < levels:
-                    scale[level[i]] += pi / like
+                    scale[level[i]] += pi[i] / like
+                if step == rounds:
+                    likelihood += log(like)
             inside = 0.0
             for k in range(levels):
                 inside += scale[k]
                 counts[k] += inside * shares[k] / mass[m, k]
-        shares = counts / relevant
-    return shares
-
-
-@njit(cache=True, nogil=True)
-def learn_common(evidence, rare, worth, rounds):
-    """EM for the share of topics, from the log likelihood ratios of some; ``rare`` counts as ``worth`` of them."""
-    common = 0.5
-    for _ in range(rounds):
-        members = worth * rare
-        for e in evidence:
-            odds = common / (1.0 - common) * exp(min(e, 500.0))
-            members += odds / (1.0 + odds)
-        common = members / (worth + len(evidence))
-    return common
+        if step < rounds:
+            shares = counts / relevant
+    return shares, likelihood
 
 
 @njit(cache=True, nogil=True)
