@@ -53,22 +53,29 @@ def note_of(result) -> AutoTimeNote:
     return next(note for note in result.notes if isinstance(note, AutoTimeNote))
 
 
-def expected(snapshot: Snapshot, plain, asked: int | None, learnt=None, docs: int = 50, before: int | None = None):
-    """Scores by document, by the oracle, from a plain ranking in rank order."""
+def seen(snapshot: Snapshot, plain, docs: int = 50):
+    """The dated first documents and what the oracle wants to know, from a plain ranking in rank order."""
     times = np.asarray(snapshot.times)
-    background = [float(t) for t in times if t != UNDATED and (before is None or t < before)]
+    background = [float(t) for t in times if t != UNDATED]
     dated = [(i, d) for i, d in enumerate(plain.docs[:docs]) if times[d] != UNDATED]
     first = [(i + 1.0, float(times[d])) for i, d in dated]
     others = [float(times[d]) for d in plain.docs[docs:1000] if times[d] != UNDATED]
+    z = [float((plain.scores[i] - plain.scores[:100].mean()) / np.std(plain.scores[:100])) for i, _ in dated]
+    return dated, (first, z, plain.query.time, background, others)
+
+
+def expected(snapshot: Snapshot, plain, learnt=None):
+    """Scores by document, by the oracle; ``learnt`` are a habit and its evidence."""
+    times = np.asarray(snapshot.times)
+    dated, (first, z, asked, background, others) = seen(snapshot, plain)
     place = {int(d): n for n, (_, d) in enumerate(dated)}
     evidence, log_burst = oracle.bursts(first, background)
     a_b, a_q, log_near = oracle.belief(evidence), 0.0, None
-    unit, bar, scores = np.std(plain.scores[:100]), plain.scores[:1000][-1], {}
-    z = [float(plain.scores[i] - plain.scores[:100].mean()) / unit for i, _ in dated]
     if asked is not None:
         habit, sure = learnt or ((), None)
-        near, log_near = oracle.nearness(first, z, float(asked), background, others, *habit)
+        near, log_near = oracle.nearness(first, z, asked, background, others, *habit)
         a_q = oracle.belief(near if sure is None else sure)
+    unit, bar, scores = np.std(plain.scores[:100]), plain.scores[:1000][-1], {}
     for d, score in zip(plain.docs.tolist(), plain.scores.tolist(), strict=True):
         t = float(times[d])
         rho = 0.0
@@ -76,7 +83,7 @@ def expected(snapshot: Snapshot, plain, asked: int | None, learnt=None, docs: in
             near = a_q * log_near(t) if log_near is not None else 0.0
             rho = a_b * log_burst(t, place.get(d)) + (near if score >= bar else min(near, 0.0))
         scores[d] = score + unit * rho
-    return scores, (first, z, None if asked is None else float(asked), background, others)
+    return scores
 
 
 @pytest.mark.parametrize("asked", [None, 703 * DAY])
@@ -87,7 +94,7 @@ def test_scores_are_the_oracles(asked, undated, name):
     q = query(snapshot, asked)
     plain = ranked(snapshot, make_ranker(name), q)[0]
     found = ranked(snapshot, time_aware(make_ranker(name), prior=Auto()), q)[0]
-    wanted, _ = expected(snapshot, plain, asked)
+    wanted = expected(snapshot, plain)
     assert note_of(found).choice == ("bursts" if asked is None else "both")
     assert dict(zip(found.docs.tolist(), found.scores.tolist(), strict=True)) == pytest.approx(wanted, abs=1e-9)
     assert (np.diff(found.scores) <= 0).all()
@@ -188,9 +195,9 @@ def test_nearness_is_learnt_from_topics_of_the_call():
     assert note_of(alone).learnt_from == 0
     plain = ranked(snapshot, make_ranker("bm25"), *queries)
     sample = [plain[i] for i in np.linspace(0, 47, 10).astype(int)]
-    topics = [expected(snapshot, r, r.query.time)[1] for r in sorted(sample, key=lambda r: r.query.time)]
+    topics = [seen(snapshot, r)[1] for r in sorted(sample, key=lambda r: r.query.time)]
     learnt = oracle.habit(topics), oracle.learnt_evidence(topics)
-    wanted, _ = expected(snapshot, plain[7], queries[7].time, learnt)
+    wanted = expected(snapshot, plain[7], learnt)
     assert note_of(found[7]).choice == "nearness"
     assert dict(zip(found[7].docs.tolist(), found[7].scores.tolist(), strict=True)) == pytest.approx(wanted, abs=1e-9)
 
