@@ -6,6 +6,7 @@ import classify_oracle as plain
 import numpy as np
 import pytest
 from scipy.sparse import csc_matrix, csr_matrix
+from scipy.special import digamma
 
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.estimate.distributions import DCM, Dirichlet
@@ -169,13 +170,13 @@ def test_ranking_functions(data):
 
 
 def test_dirichlet_offsets_of_classes_that_hardly_differ():
-    """Sums of the size of a million that differ by 1e-7: taken one after the other, their difference is rounding.
+    """Sums of the size of a million that differ by 1e-9: taken one after the other, their difference is rounding.
 
     The difference to first order is Σ_j δ_j (log((1 - λ) θ^GE_j) - ψ(α_j)) + ψ(S) Σ_j δ_j.
     """
     dice, n = np.random.default_rng(3), 200_000
-    alpha = dice.uniform(0.5, 1.5, n) * 1e-2
-    change = alpha * dice.normal(0.0, 1e-10, n)
+    alpha = dice.uniform(0.5, 1.5, n) * 1e-4
+    change = alpha * dice.normal(0.0, 1e-12, n)
     model = DirichletClassifier(smoothing=0.1)
     model.background_ = alpha / alpha.sum()
     both = np.column_stack([alpha + change, alpha - change])
@@ -183,7 +184,7 @@ def test_dirichlet_offsets_of_classes_that_hardly_differ():
     applied = (both[:, 0] - both[:, 1]) / 2  # what is left of the change in double precision
     slope = np.log(0.9 * model.background_) - digamma(alpha) + digamma(alpha.sum())
     first, second = model._offsets(both)
-    assert (first - second) / 2 == pytest.approx(float(applied @ slope), rel=1e-4)
+    assert (first - second) / 2 == pytest.approx(float(applied @ slope), rel=1e-2)
 
 
 def test_relevant_against_rest(data):
