@@ -79,6 +79,14 @@ def add_time_arguments(parser: argparse.ArgumentParser) -> None:
         help="rank and count only documents before the query's time (inclusive: or at it)",
     )
     group.add_argument(
+        "--from",
+        dest="since",
+        metavar="TIME",
+        type=moment,
+        help="rank only documents of this time or later, as in 2011-02-08; statistics stay those of the collection",
+    )
+    group.add_argument("--until", metavar="TIME", type=moment, help="rank only documents before this time")
+    group.add_argument(
         "--leak-check", action="store_true", help="also say how much knowing the future would change the run"
     )
 
@@ -86,6 +94,10 @@ def add_time_arguments(parser: argparse.ArgumentParser) -> None:
 def time_from(args: argparse.Namespace, ranker: Ranker) -> Ranker:
     """The model, wrapped where a flag about time was given."""
     _check(args)
+    if args.since is not None or args.until is not None:
+        from sdretrieval.ranking.time.period import Period
+
+        ranker = Period(ranker=ranker, since=args.since, until=args.until)
     if not (_asked(args, "time_prior", "background", "feedback_time") or args.as_of or args.leak_check):
         return ranker
     from sdretrieval.ranking.time.drifting_background import Drifting
@@ -179,6 +191,16 @@ def say_leaks(found: Run, ranker: Ranker, topics: list[Topic], snapshot: Snapsho
     else:
         past, unrestricted = again(as_of), found
     print(leaks(past, unrestricted, topics, snapshot, inclusive=as_of.inclusive), file=sys.stderr)
+
+
+def moment(text: str) -> int:
+    """argparse type: a time, in ms since 1970."""
+    from sdretrieval.core.times import parse_time
+
+    try:
+        return parse_time(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _asked(args: argparse.Namespace, *names: str) -> bool:

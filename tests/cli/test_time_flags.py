@@ -197,6 +197,32 @@ def test_as_of_returns_the_past_and_the_leak_check_says_what_changed(demo, tmp_p
 
 
 @pytestmark_java
+def test_only_documents_of_a_period_are_ranked(demo, tmp_path, capsys):
+    from sdretrieval.core.times import format_time
+    from sdretrieval.index.snapshot import open_snapshot
+
+    snapshot, output, again = open_snapshot(demo / "index"), tmp_path / "run.txt", tmp_path / "again.txt"
+    low, high = (int(ms) for ms in np.quantile(np.asarray(snapshot.times), (0.3, 0.7)))
+    limits = ["--from", format_time(low), "--until", format_time(high)]
+    assert run("search", demo, output, *limits, "--time-prior", "auto", "--as-of", "query-time", "--leak-check") == 0
+    found = read_run(output)
+    numbers = snapshot.docids.find_many([docid for qid in found for docid in found[qid].docids])
+    times = np.asarray(snapshot.times)[numbers]
+    assert len(times) and times.min() >= low and times.max() < high
+    settings = json.loads(manifest_path(output).read_text())["parameters"]["time"]
+    assert (settings["from"], settings["until"]) == (limits[1], limits[3])
+    assert run("rerank", demo, again, "--run", str(output), *limits) == 0
+    assert run("search", demo, again, "--from", limits[3], "--until", limits[1]) != 0
+    assert "is empty" in capsys.readouterr().err
+
+
+def test_a_limit_that_is_no_time_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        parsed("--from", "yesterday")
+    assert "not a time: 'yesterday'" in capsys.readouterr().err
+
+
+@pytestmark_java
 def test_a_saved_expansion_replays_with_time(demo, tmp_path):
     """The prior stays when the queries are read from a file: the same documents come out."""
     saved, first, second = (tmp_path / f for f in ("queries.jsonl", "first.txt", "second.txt"))
