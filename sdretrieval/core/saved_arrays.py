@@ -20,6 +20,7 @@ import numpy as np
 from sdretrieval import __version__
 from sdretrieval.core.errors import InputError, ParameterError, SdretrievalError
 from sdretrieval.core.files import atomic_writer
+from sdretrieval.core.safe_json import parse_json
 
 FORMAT = 1  # raise it when old programs would misread new files
 _HEADER = "header.json"
@@ -116,7 +117,8 @@ def get_matrix(arrays: Mapping[str, np.ndarray], name: str, shape: list[int] | N
 
 
 def _header(archive: zipfile.ZipFile, path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
-    about = json.loads(_bytes(archive, archive.getinfo(_HEADER)).decode("utf-8", "surrogatepass"))
+    text = _bytes(archive, archive.getinfo(_HEADER)).decode("utf-8", "surrogatepass")
+    about = parse_json(text, constants=True)  # a threshold may be infinite
     if not isinstance(about, dict) or not isinstance(about.get("header"), dict):
         raise ValueError("its header is not one of sdretrieval's")
     if not isinstance(about.get("format"), int) or about["format"] > FORMAT:

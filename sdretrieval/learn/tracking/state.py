@@ -22,6 +22,7 @@ from typing import IO, Any
 import numpy as np
 
 from sdretrieval.core.errors import InputError, SdretrievalError
+from sdretrieval.core.safe_json import parse_json
 from sdretrieval.core.saved_arrays import Arrays, Header, load_model, save_arrays
 from sdretrieval.core.times import UNDATED
 from sdretrieval.learn.tracking.story import Forgetting, Remembered, Story
@@ -216,11 +217,13 @@ class StateFolder:
 
     def _entry(self, line: bytes, number: int) -> tuple[int, str, int | None, dict[str, float], list[int]]:
         try:
-            n, docid, time, counts, lengths = json.loads(line)
+            n, docid, time, counts, lengths = parse_json(line.decode(), unique=True)
             if not (isinstance(n, int) and isinstance(docid, str) and isinstance(counts, dict)):
                 raise ValueError("not an entry")
+            if not isinstance(time, int | None) or not all(isinstance(c, int | float) for c in counts.values()):
+                raise ValueError("a time or a count is no number")
             return n, docid, time, counts, [int(length) for length in lengths]
-        except (ValueError, TypeError, RecursionError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             raise self._damaged(f"not an entry of a journal ({error})", number) from None
 
     def _damaged(self, message: str, line: int) -> InputError:
