@@ -22,12 +22,13 @@ examples:
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     parser.add_argument("--index", metavar="DIR", help="look into this index too")
+    parser.add_argument("--fetch", action="store_true", help="fetch Lucene now where it is not there (by pip, once)")
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 
 def run(args: argparse.Namespace) -> int:
     examination = Examination()
-    examination.machine()
+    examination.machine(fetch=args.fetch)
     if args.index:
         examination.index(Path(args.index))
     if args.json:
@@ -50,8 +51,8 @@ class Examination:
     def problem(self, what: str, fix: str) -> None:
         self.problems.append({"problem": what, "fix": fix})
 
-    def machine(self) -> None:
-        from sdretrieval.core import jvm
+    def machine(self, *, fetch: bool = False) -> None:
+        from sdretrieval.core import anserini, jvm
 
         self.fact("sdretrieval", __version__)
         self.fact("Python", f"{platform.python_version()} ({sys.executable})")
@@ -60,7 +61,8 @@ class Examination:
                 self.fact(package, version(package))
             except PackageNotFoundError:
                 self.fact(package, "not installed")
-                self.problem(f"{package} is not installed", "pip install --no-deps -r requirements/runtime.txt")
+                if package != "pyserini":  # Anserini's jar is all that is needed of it
+                    self.problem(f"{package} is not installed", f"pip install {package}")
         for java in jvm.candidates():
             usable = "" if java.major >= jvm.MINIMUM_JAVA else f", too old (needs {jvm.MINIMUM_JAVA})"
             self.fact(f"Java from {java.source}", f"{java.version} at {java.home}{usable}")
@@ -68,7 +70,14 @@ class Examination:
         try:
             chosen = jvm.find_java()
             self.fact("Java used", f"{chosen.version} ({chosen.source})")
-            self.fact("Anserini", jvm.anserini_jar().name)
+            if not chosen.has_vectors:
+                own = "python -m sdretrieval.plugins.pyserini pyserini.index.lucene …"
+                self.fact("Pyserini's commands", f"need Java's module jdk.incubator.vector, or `{own}`")
+            jar = anserini.fetch_jar() if fetch and not anserini.find_jar() else anserini.find_jar()
+            if jar is None:
+                self.problem("Lucene (Anserini's jar) is not there yet", "sdretrieval doctor --fetch")
+                return
+            self.fact("Anserini", jar.name)
             from sdretrieval.index.lucene.contents import lucene_version
 
             self.fact("Lucene", lucene_version())

@@ -10,8 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from sdretrieval.core.anserini import anserini_jar
 from sdretrieval.core.errors import JavaError
-from sdretrieval.core.jvm import anserini_jar
 
 FOLDER = Path(__file__).parent
 CLASS = "SnapshotExporter"
