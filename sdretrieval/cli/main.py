@@ -26,6 +26,7 @@ from sdretrieval.core.errors import SdretrievalError
 VERBS: dict[str, tuple[str, str]] = {
     "index": ("index", "turn a corpus into a Lucene index"),
     "search": ("search", "rank a collection for topics, and write a TREC run"),
+    "serve": ("serve", "search by typing: a page in the browser, REST and MCP"),
     "rerank": ("rerank", "rescore the documents of a TREC run"),
     "models": ("models", "list the ranking models and their parameters"),
     "explain": ("explain", "show what a model learnt for a query, and why a document ranks where it does"),
