@@ -16,6 +16,7 @@ EXAMPLE = """\
 examples:
   sdretrieval doctor
   sdretrieval doctor --index indexes/mine
+  sdretrieval doctor --index indexes/mine --check    # reads all of it: Lucene's checksums and the snapshot's
 """
 
 
@@ -23,6 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     parser.add_argument("--index", metavar="DIR", help="look into this index too")
     parser.add_argument("--fetch", action="store_true", help="fetch Lucene now where it is not there (by pip, once)")
+    parser.add_argument("--check", action="store_true", help="read the whole index and its snapshot, for checksums")
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 
@@ -30,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     examination = Examination()
     examination.machine(fetch=args.fetch)
     if args.index:
-        examination.index(Path(args.index))
+        examination.index(Path(args.index), check=args.check)
     if args.json:
         print(json.dumps({"facts": dict(examination.facts), "problems": examination.problems}, indent=1, default=str))
     else:
@@ -98,14 +100,15 @@ class Examination:
         except SdretrievalError as error:
             self.fact("Java for Spark", f"none. {error.message} {error.remedy or ''}".rstrip())
 
-    def index(self, index: Path) -> None:
+    def index(self, index: Path, *, check: bool = False) -> None:
+        from sdretrieval.index.commit import latest_commit
         from sdretrieval.index.index_notes import analyzer_of, read_notes
-        from sdretrieval.index.lucene.contents import inspect_index
-        from sdretrieval.index.lucene.export import TIME_FIELD, fingerprint
+        from sdretrieval.index.lucene.contents import check_integrity, inspect_index
+        from sdretrieval.index.lucene.export import TIME_FIELD
         from sdretrieval.index.snapshot import open_snapshot, snapshot_state
 
         try:
-            fingerprint(index)
+            latest_commit(index)
             facts = inspect_index(index)
             made_here = bool(read_notes(index))
             self.fact("index", index)
@@ -121,8 +124,11 @@ class Examination:
             if "contents" not in facts.fields:
                 self.problem("the index has no field 'contents'", "Re-index with `sdretrieval index`.")
                 return
-            state = snapshot_state(index)
+            state = snapshot_state(index, again=check)
             self.fact("snapshot", state if state in ("fresh", "absent") else f"{state}; will be rebuilt at next use")
+            if check:
+                check_integrity(index)
+                self.fact("checksums", "right")
             if state == "fresh":
                 self._dates(open_snapshot(index))
             elif TIME_FIELD in facts.fields:

@@ -16,7 +16,10 @@ from sdretrieval.collection.corpus.reading import DOCID_STYLES, FORMATS, Reader
 from sdretrieval.collection.corpus.record import USUAL_DATE_FIELDS, Document, Problems
 from sdretrieval.collection.corpus.sources import MAX_MEMBER_BYTES
 from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.files import numbered_lines
 from sdretrieval.core.times import format_time
+from sdretrieval.index.commit import latest_commit
+from sdretrieval.index.living import append_documents, delete_documents
 from sdretrieval.index.lucene.indexing import IndexSummary, build_index, check_target
 
 EXAMPLE = """\
@@ -33,6 +36,11 @@ examples:
     sdretrieval index --input news.csv --index indexes/news --id-field url --contents-field body
     sdretrieval index --dataset vaswani --index indexes/vaswani
 
+  to an index that is there: new documents, newer versions of some, and without two of them:
+    sdretrieval index --input june.jsonl --index indexes/mine --append --date-field published
+    sdretrieval index --input corrected.jsonl --index indexes/mine --replace --date-field published
+    sdretrieval index --delete doc17 doc18 --index indexes/mine
+
 The index appears whole or not at all. Dates may be ISO 8601, RFC 2822, YYYYMMDD, epoch seconds or ms.
 """
 
@@ -40,6 +48,8 @@ The index appears whole or not at all. Dates may be ISO 8601, RFC 2822, YYYYMMDD
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     source = parser.add_argument_group("what to index").add_mutually_exclusive_group(required=True)
+    ids = "delete these documents from the index; @FILE names a file of ids, one a line"
+    source.add_argument("--delete", nargs="+", metavar="ID", help=ids)
     source.add_argument(
         "--input", nargs="+", metavar="PATH", help="files, folders or archives (.tar, .tar.gz, .zip); .gz is fine"
     )
@@ -49,7 +59,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     building = parser.add_argument_group("how to index it")
     add, switch = building.add_argument, argparse.BooleanOptionalAction
     add("--index", required=True, metavar="DIR", help="folder of the index to make")
-    add("--overwrite", action="store_true", help="replace an index that is there")
+    what = building.add_mutually_exclusive_group()
+    what.add_argument("--overwrite", action="store_true", help="replace an index that is there")
+    what.add_argument("--append", action="store_true", help="add to an index that is there; its analyzer is kept")
+    what.add_argument("--replace", action="store_true", help="the same; documents of an id it has replace those")
     add("--language", choices=LANGUAGES, default="en", metavar="CODE", help=", ".join(LANGUAGES))
     add("--stemmer", choices=STEMMERS, default="porter", help="of English (default: porter)")
     add("--keep-stopwords", action="store_true", help="of English (default: remove them)")
@@ -80,27 +93,44 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     target = Path(args.index)
-    check_target(target, overwrite=args.overwrite)  # before a long read
+    if args.delete:
+        return _tell(args, delete_documents(_ids(args.delete), target))
+    changing = args.append or args.replace
+    if changing:
+        latest_commit(target)  # before a long read, as the next
+    else:
+        check_target(target, overwrite=args.overwrite)
     problems = Problems(skip=args.skip_bad)
     ignored: list[str] = []
     hint = _DateHint(args.date_field)
     documents = _documents(args, problems, ignored)
-    summary = build_index(
-        hint.watch(documents),
-        target,
-        threads=args.threads,
-        overwrite=args.overwrite,
-        problems=problems,
-        notes={"source": _notes(args)},
-        **building_options(args),
-    )
+    given: dict[str, Any] = {"threads": args.threads, "problems": problems, "notes": {"source": _notes(args)}}
+    options = building_options(args)
+    if changing:
+        analyzer = None if options["analyzer"] == AnalyzerSpec() else options["analyzer"]
+        summary = append_documents(hint.watch(documents), target, replace=args.replace, analyzer=analyzer, **given)
+    else:
+        summary = build_index(hint.watch(documents), target, overwrite=args.overwrite, **given, **options)
     for line in _warnings(summary, ignored, hint):
         print(f"sdretrieval index: {line}", file=sys.stderr)
+    return _tell(args, summary)
+
+
+def _tell(args: argparse.Namespace, summary: IndexSummary) -> int:
     if args.json:
-        print(json.dumps({"index": str(target), **summary.to_json()}, ensure_ascii=False))
+        print(json.dumps({"index": args.index, **summary.to_json()}, ensure_ascii=False))
     else:
-        print(_table(target, summary))
+        print(_table(Path(args.index), summary))
     return 0
+
+
+def _ids(words: list[str]) -> Iterator[str]:
+    """Ids as typed, and those of files given as @FILE."""
+    for word in words:
+        if word.startswith("@"):
+            yield from (line.strip() for _, line in numbered_lines(word[1:]) if line.strip())
+        else:
+            yield word
 
 
 def _documents(args: argparse.Namespace, problems: Problems, ignored: list[str]) -> Iterator[Document]:
@@ -182,9 +212,10 @@ def _table(target: Path, summary: IndexSummary) -> str:
     dates = "none"
     if summary.earliest is not None and summary.latest is not None:
         dates = f"{format_time(summary.earliest)} .. {format_time(summary.latest)}"
+    change = f" ({summary.added:,} added, {summary.deleted:,} deleted)" if summary.added or summary.deleted else ""
     rows = [
         ("index", str(target)),
-        ("documents", f"{summary.documents:,}"),
+        ("documents", f"{summary.documents:,}{change}"),
         ("tokens", f"{summary.tokens:,}"),
         ("unique terms", f"{summary.terms:,}"),
         ("dates", dates),

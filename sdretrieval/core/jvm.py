@@ -205,6 +205,7 @@ def run_java(folder: Path, class_name: str, arguments: list[str]) -> str:
         lookup = autoclass("java.lang.invoke.MethodHandles").publicLookup()
         return str(lookup.findStatic(runner, "run", signature).invokeWithArguments(lines))
     except JavaException as error:
-        raise JavaError(f"{class_name}: {error.innermessage or error}") from error
+        kind = str(error.classname or "").replace("/", ".").rpartition(".")[2]
+        raise JavaError(f"{class_name}: {kind}: {error.innermessage or error}") from error
     finally:
         loader.close()

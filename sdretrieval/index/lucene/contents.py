@@ -74,6 +74,22 @@ def inspect_index(index: Path) -> IndexFacts:
         return facts
 
 
+def check_integrity(index: Path) -> None:
+    """Read all files of an index; an error where one's checksum is wrong."""
+    with opened(index) as reader:
+        from jnius import JavaException  # once the JVM runs
+
+        leaves = reader.leaves()
+        for number in progress(range(leaves.size()), total=leaves.size(), label="reading", unit=" segments"):
+            try:
+                leaves.get(number).reader().checkIntegrity()
+            except JavaException as error:
+                raise IndexProblem(
+                    f"{index} is damaged: {error.innermessage or error}",
+                    remedy="Restore it from a copy, or index the documents again.",
+                ) from None
+
+
 def stored_records(index: Path) -> Iterator[dict[str, Any] | None]:
     """The fields each document was indexed with, in the snapshot's order; None where nothing is stored.
 
