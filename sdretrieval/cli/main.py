@@ -140,7 +140,11 @@ def main(argv: list[str] | None = None) -> int:
     # A command imports and computes much and leaves hardly any garbage: looking for it every 700 objects, as Python
     # does, takes a twentieth of a search.
     gc.set_threshold(100_000)
-    args = _parser(next((word for word in argv if not word.startswith("-")), None)).parse_args(argv)
+    verb = next((word for word in argv if not word.startswith("-")), None)
+    parser, words = _parser(verb), argv
+    if verb in ("evaluate", "compare", "report"):
+        words = importlib.import_module("sdretrieval.cli.evaluate").files_before_measures(argv)
+    args = parser.parse_args(words)
     args.is_program = is_program
     args.command = ["sdretrieval", *map(_without_secret, argv)]  # for manifests: files that are handed on
     try:

@@ -169,7 +169,8 @@ def start_jvm() -> None:
 def _start_and_join() -> None:
     """Importing jnius starts the configured JVM; Pyserini, where it is imported later, finds it running and joins."""
     try:
-        import jnius  # noqa: F401 - starts Java
+        # starts Java
+        import jnius  # noqa: F401
     except Exception as error:  # pyjnius raises bare Exception and JavaException alike
         raise JavaError(f"Java did not start: {error}", remedy="Run `sdretrieval doctor`.") from error
 

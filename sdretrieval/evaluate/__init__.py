@@ -8,6 +8,7 @@
 ====================  ========================================================================================
 :mod:`measures`       measures of a run (trec_eval's code through ir_measures): ``evaluate``, ``Evaluator``
 :mod:`significance`   paired tests, corrections, effect sizes: ``compare``
+:mod:`systems`        how alike two rankings are without judgments; how measures order systems
 :mod:`curves`         recall-precision points: ``recall_precision``
 :mod:`time_slices`    a measure by period of the query or of the relevant documents
 :mod:`residual`       what is found besides the documents that feedback was given
