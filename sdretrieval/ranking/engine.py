@@ -76,13 +76,13 @@ class RankOptions:
     judged: Mapping[str, Judgments] | None = None
     prune: int | None = None
 
-    def among(self, qid: str, allowed: np.ndarray) -> RankOptions:
-        """The options of one query where only the documents marked in ``allowed`` exist."""
-        candidates, judged = self.candidates, self.judged
+    def among(self, allowed: np.ndarray, queries: Iterable[Query]) -> RankOptions:
+        """The options of some queries where only the documents marked in ``allowed`` exist."""
+        candidates, judged, qids = self.candidates, self.judged, [query.qid for query in queries]
         if candidates is not None:
-            candidates = {qid: candidates[qid][allowed[candidates[qid]]]}
-        if judged is not None and qid in judged:
-            judged = {qid: judged[qid].among(allowed)}
+            candidates = {qid: candidates[qid][allowed[candidates[qid]]] for qid in qids}
+        if judged is not None:
+            judged = {qid: judged[qid].among(allowed) for qid in qids if qid in judged}
         return replace(self, candidates=candidates, judged=judged)
 
 
@@ -142,12 +142,22 @@ class Engine:
         hooks = [wrapper.hooks(self) for wrapper in wrappers(ranker)]
         for hook in hooks:
             hook.start(queries)
-        rank = self._one_by_one if any(hook.per_query for hook in hooks) else self._in_batches
+        rank = self._one_by_one if any(hook.per_query for hook in hooks) else self._on_one_view
         for hook in hooks:
             if sample := hook.rehearsal(queries):
                 deque(rank(innermost(ranker), hooks, sample, options), maxlen=0)
                 hook.rehearsed()
         yield from rank(innermost(ranker), hooks, queries, options)
+
+    def _on_one_view(
+        self, model: Ranker, hooks: Sequence[Hooks], queries: Sequence[Query], options: RankOptions
+    ) -> Iterator[Result]:
+        """All queries on the same documents, those that the wrappers leave."""
+        view = self._view(hooks, queries[0]) if queries else self
+        if view.allowed is None:
+            return self._in_batches(model, hooks, queries, options)
+        view.threads = self.threads
+        return view._in_batches(model, hooks, queries, options.among(view.allowed, queries))
 
     def _in_batches(
         self, model: Ranker, hooks: Sequence[Hooks], queries: Sequence[Query], options: RankOptions
@@ -179,7 +189,7 @@ class Engine:
                 number, view = item
                 query, wanted = queries[number], options
                 if view.allowed is not None:
-                    query, wanted = query.known_to(view.statistics), options.among(query.qid, view.allowed)
+                    query, wanted = query.known_to(view.statistics), options.among(view.allowed, [query])
                 return next(view._in_batches(model, hooks, [query], wanted))
 
             done.update(zip(chunk, self.each(work, list(zip(chunk, views, strict=True))), strict=True))
