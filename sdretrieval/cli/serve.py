@@ -35,6 +35,7 @@ def run(args: argparse.Namespace) -> int:
     from sdretrieval.core.errors import ParameterError
     from sdretrieval.ranking.interactive import Index
     from sdretrieval.serve.guard import is_loopback
+    from sdretrieval.serve.workers import Workers
 
     if not 0 <= args.port < 1 << 16:
         raise ParameterError(f"--port must be from 0 to 65535; got {args.port}")
@@ -45,15 +46,17 @@ def run(args: argparse.Namespace) -> int:
     for index in indexes:
         index.search("warm up", k=1)  # loads the compiled loops and Java before the first request
         print(f"serving {index!r}", file=sys.stderr)
+    if args.mcp:
+        from sdretrieval.serve.app import named
+        from sdretrieval.serve.tools import make_tools
+
+        make_tools(named(indexes), Workers(args.threads)).run("stdio")
+        return 0
     from sdretrieval.serve.app import make_app
     from sdretrieval.serve.listening import serve
 
-    serve(
-        make_app(indexes, token=token, hosts=[args.host, *args.allow_host], threads=args.threads),
-        args.host,
-        args.port,
-        lambda address: _say(address, token),
-    )
+    app = make_app(indexes, token=token, hosts=[args.host, *args.allow_host], workers=Workers(args.threads))
+    serve(app, args.host, args.port, lambda address: _say(address, token))
     return 0
 
 

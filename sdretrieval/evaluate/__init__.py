@@ -21,6 +21,9 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+
 from sdretrieval.evaluate.curves import RecallPrecision, recall_precision
 from sdretrieval.evaluate.inputs import read_document_times
 from sdretrieval.evaluate.measures import (
@@ -54,3 +57,12 @@ __all__ = [
     "recall_precision",
     "register_measure",
 ]
+
+
+class _Room(ModuleType):
+    """This room, which can be called as the function of its name: ``from sdretrieval import evaluate``."""
+
+    __call__ = staticmethod(evaluate)
+
+
+sys.modules[__name__].__class__ = _Room

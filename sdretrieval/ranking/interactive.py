@@ -58,6 +58,10 @@ _QID = "query"
 _BODIES = ("contents", "text", "body")
 
 
+class NoDocument(InputError):
+    """A docid that the collection does not have, as it is or as it was."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """What is asked of an index. Times are ms since 1970.
@@ -134,12 +138,17 @@ class Index:
     ) -> None:
         whole = index if isinstance(index, Snapshot) else open_snapshot(index, date_field=date_field)
         self._texts = None if whole.index is None else StoredTexts(whole.index)
-        self.snapshot, self._numbers, self.ceiling = whole, np.arange(whole.n_docs), None
+        self.snapshot, self._numbers = whole, np.arange(whole.n_docs)
+        self.ceiling: int | None = None
         self.marker = Marker(whole.analyze)
         if as_of is not None:
-            self.ceiling = _time(as_of, "as_of")
-            self.snapshot, self._numbers = _past(whole, self.ceiling)
+            self._cut(_time(as_of, "as_of"))
         self._start()
+
+    def _cut(self, before: int) -> None:
+        """Let go of everything of that time or later."""
+        self.snapshot, docs = _past(self.snapshot, before)
+        self._numbers, self.ceiling = self._numbers[docs], before
 
     def _start(self) -> None:
         self._pasts: OrderedDict[int, Index] = OrderedDict()
@@ -224,8 +233,8 @@ class Index:
 
     def _as_it_was(self, before: int) -> Index:
         past = Index.__new__(Index)
-        past.snapshot, docs = _past(self.snapshot, before)
-        past._numbers, past._texts, past.marker, past.ceiling = self._numbers[docs], self._texts, self.marker, before
+        past.snapshot, past._numbers, past._texts, past.marker = self.snapshot, self._numbers, self._texts, self.marker
+        past._cut(before)
         past._start()
         return past
 
@@ -235,7 +244,7 @@ class Index:
         doc = self.snapshot.docids.find(docid)
         if doc < 0:
             like = f"Docids here look like {self.snapshot.docids[0]!r}." if len(self) else None
-            raise InputError(f"docid {docid!r} is not in index {self.name!r} ({len(self)} documents)", remedy=like)
+            raise NoDocument(f"docid {docid!r} is not in index {self.name!r} ({len(self)} documents)", remedy=like)
         return doc
 
     def doc(self, docid: str) -> Document:

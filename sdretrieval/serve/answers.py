@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import isfinite, isinf
+from math import inf, isfinite, isinf
 from typing import Any
 
 import numpy as np
@@ -227,11 +227,11 @@ def _time(hits: Hits) -> dict[str, Any] | None:
     if len(known) < 2 or hits.source.span is None:
         return None
     note = next((note for note in hits.result.notes if isinstance(note, TimeNote | AutoTimeNote)), None)
-    h = note.bandwidth_ms if isinstance(note, TimeNote) else silverman(known)
+    h = note.bandwidth_ms if isinstance(note, TimeNote) else inf
     low, high = (float(edge) for edge in hits.source.span)
     prior = hits.time_adjustments
     return {
-        "density": _density(known, low, high, h),
+        "density": _density(known, low, high, silverman(known) if isinf(h) else h),
         "prior": [] if prior is None else _curve(known, prior[: len(times)][dated]),
         "kind": hits.request.time_prior,
         "weight": None if note is None else note.weight,
@@ -242,7 +242,7 @@ def _time(hits: Hits) -> dict[str, Any] | None:
 
 def _density(times: np.ndarray, low: float, high: float, h: float) -> list[list[Any]]:
     """The density of times, as multiples of an even spread over the collection."""
-    if not high > low or isinf(h):
+    if not high > low:
         return []
     at = np.linspace(low, high, POINTS)
     values = weighted_kde(times, None, at, "gaussian", max(h, (high - low) / POINTS), (low, high)) * (high - low)

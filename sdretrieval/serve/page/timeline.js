@@ -167,6 +167,7 @@ export class Timeline {
         twin.setAttribute(name, style.getPropertyValue(name));
       for (const name of ["class", "tabindex", "role"]) twin.removeAttribute(name);
     }
+    copy.removeAttribute("class");
     const paper = svg("rect", { width: "100%", height: "100%", fill: getComputedStyle(this.holder.closest("section")).backgroundColor });
     copy.prepend(svg("title", {}, `${this.answer.query}: ${this.#told()}`), paper);
     return new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" });

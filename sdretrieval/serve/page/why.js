@@ -38,8 +38,14 @@ function words(answer, state, act) {
   const first = list.querySelector(".word");
   if (first) first.tabIndex = 0;
   const edits = state.drop.length + Object.keys(state.weights).length;
+  const add = el("form", { class: "add", onsubmit: (event) => {
+    event.preventDefault();
+    const term = event.target.term.value.trim().toLowerCase();
+    if (term) act.weigh(term, top / 4);
+  } }, el("input", { name: "term", "data-key": "add-word", "aria-label": "Add a word, as the index has it", placeholder: "add a word",
+    autocomplete: "off", maxlength: 100 }));
   return [el("h2", {}, "Words ", el("small", {}, quoted(answer.model))), list,
-    el("p", { class: "under" },
+    el("div", { class: "under" }, add,
       all.length > FIRST_WORDS && el("button", { class: "plain small", type: "button", "data-key": "all-words", onclick: () => { showsAll = !showsAll; act.redraw(); } },
         showsAll ? "fewer" : `all ${all.length}`),
       edits > 0 && el("button", { class: "plain small", type: "button", "data-key": "undo-words", onclick: act.undoWords }, `undo ${many(edits, "edit")}`),
