@@ -20,6 +20,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 from sdretrieval import __version__
+from sdretrieval.cli.terminal import visible_controls
 from sdretrieval.core.errors import SdretrievalError
 
 # The one list of verbs: verb -> (module in this folder, one line of help).
@@ -135,6 +136,11 @@ def _parser(chosen: str | None) -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
+    with visible_controls():
+        return _main(argv)
+
+
+def _main(argv: list[str] | None) -> int:
     is_program = argv is None  # and not a function of another
     argv = sys.argv[1:] if argv is None else argv
     # A command imports and computes much and leaves hardly any garbage: looking for it every 700 objects, as Python

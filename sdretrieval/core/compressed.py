@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from sdretrieval.core.errors import InputError
 
+ENDINGS = (".gz", ".bz2", ".xz")
 MOST_TIMES = 250  # text shrinks to a fifth, logs to a fiftieth
 HARMLESS = 64 << 20  # bytes that any machine can hold
 _LZMA_MEMORY = 512 << 20  # `xz -9` needs 65 MB
@@ -38,7 +39,10 @@ def decompressed(raw: IO[bytes], name: str) -> Any:
     ``name`` is for messages. Closing it closes ``raw``.
     """
     stream: Any = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
-    kind = compression(stream.peek(6)[:6])
+    head = stream.peek(6)[:6]
+    if not head and name.lower().endswith(ENDINGS):
+        raise DamagedData("no compressed data in it: it is empty")
+    kind = compression(head)
     return stream if kind is None else io.BufferedReader(_Decompressed(stream, kind, name), _PIECE)
 
 

@@ -10,6 +10,7 @@ Python's own tar reader takes for the end (a damaged header, a cut) is an error 
 
 from __future__ import annotations
 
+import errno
 import io
 import lzma
 import os
@@ -104,7 +105,7 @@ class Source:
         except PermissionError:
             raise self.error("may not be read (permission denied)") from None
         except (*_DAMAGED, RuntimeError, OSError) as error:
-            if isinstance(error, OSError) and error.errno is not None:  # zipfile's bz2 tells of damage by one without
+            if not _is_damage(error):
                 raise
             told = str(error) if isinstance(error, DamagedData) else f"damaged compressed data ({error})"
             raise self.error(told, remedy="Fetch the file again.") from None
@@ -235,10 +236,15 @@ def sources_in(
     except PermissionError:
         problems.report(InputError("may not be read (permission denied)", file=place))
     except (*_DAMAGED_ARCHIVE, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
+        if not _is_damage(error):
             raise
         told = f"damaged archive ({error}): what follows in it is not read"
         problems.report(InputError(told, file=place, remedy="Fetch the file again, or pass --skip-bad."))
+
+
+def _is_damage(error: Exception) -> bool:
+    """Of an OSError: bz2 tells of damage by one without a number; zipfile seeks places before the file's beginning."""
+    return not isinstance(error, OSError) or error.errno in (None, errno.EINVAL)
 
 
 def is_wanted(relative: str, glob: str | None) -> bool:
@@ -264,7 +270,7 @@ class _StrictMember(tarfile.TarInfo):
             archive.has_ended = True
             raise
         except tarfile.EmptyHeaderError:  # type: ignore[attr-defined]
-            if not archive.has_ended:
+            if not getattr(archive, "has_ended", False):
                 raise tarfile.ReadError("it ends without its end mark: cut short?") from None
             raise
         except tarfile.HeaderError as error:

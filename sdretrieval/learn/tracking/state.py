@@ -155,7 +155,8 @@ def _check_words(arrays: Arrays, kind: str, parts: int, n_words: int, values: Se
 
 def _story(name: str, i: int, header: dict[str, Any], arrays: Arrays, forgetting: Forgetting | None) -> Story:
     span = _span(arrays["topic_ptr"], i)
-    words, seed, learnt = (arrays[f"topic_{each}"][span].copy() for each in _SUMS)
+    words = arrays["topic_words"][span].astype(np.int64)
+    seed, learnt = (arrays[f"topic_{each}"][span].astype(np.float64) for each in _SUMS[1:])
     story = Story(name, words, seed, learnt)
     for scalar in _SCALARS:
         value = float(arrays[f"topic_{scalar}"][i])
@@ -178,7 +179,8 @@ def _documents(kind: str, values: str, arrays: Arrays, story: int) -> Iterator[t
     documents = _span(arrays[f"{kind}_topic_ptr"], story)
     for place in range(documents.start, documents.stop):
         span = _span(arrays[f"{kind}_ptr"], place)
-        yield place, arrays[f"{kind}_words"][span].copy(), arrays[f"{kind}_{values}"][span].copy()
+        words, numbers = arrays[f"{kind}_words"][span], arrays[f"{kind}_{values}"][span]
+        yield place, words.astype(np.int64), numbers.astype(np.float64)
 
 
 def _span(ptr: np.ndarray, i: int) -> slice:
