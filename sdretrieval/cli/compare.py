@@ -31,7 +31,7 @@ from sdretrieval.evaluate.systems import similarity
 EXAMPLE = """\
 examples:
   sdretrieval compare qrels/cacm.txt runs/ql.trec runs/sd.trec
-  sdretrieval compare runs/ql.trec runs/sd.trec                (no judgments: how alike the rankings are)
+  sdretrieval compare runs/ql.trec runs/sd.trec
   sdretrieval compare qrels/cacm.txt runs/ql.trec runs/sd.trec --topic 25
   sdretrieval compare qrels/cacm.txt runs/*.trec --baseline runs/ql.trec --measures AP P@5 -o jsonl
 

@@ -20,7 +20,7 @@ from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.core.files import atomic_writer
 from sdretrieval.core.tables import NOTHING, json_number, number, probability, text_table
 from sdretrieval.evaluate.curves import CURVE_MEASURES
-from sdretrieval.evaluate.inputs import NamedRun, read_document_times, read_runs, with_baseline
+from sdretrieval.evaluate.inputs import ENDINGS, NamedRun, read_document_times, read_runs, with_baseline
 from sdretrieval.evaluate.measures import DEFAULT_MEASURES, Evaluation, Evaluator, is_measure
 from sdretrieval.evaluate.residual import residual_qrels, residual_run, shortened
 from sdretrieval.evaluate.significance import CORRECTIONS, TESTS, Comparison, Pair, compare, tukey
@@ -32,8 +32,8 @@ SUMMARY = "all"  # what trec_eval and ir_measures call the mean over topics
 EXAMPLE = """\
 examples:
   sdretrieval evaluate qrels/cacm.txt runs/ql.trec runs/sd.trec --measures AP P@5 nDCG@10
-  sdretrieval evaluate -q -m map -m P.5,10 qrels/cacm.txt runs/ql.trec            (as trec_eval)
-  sdretrieval evaluate qrels/cacm.txt runs/ql.trec AP P@5 -o jsonl                (as ir_measures)
+  sdretrieval evaluate qrels/cacm.txt runs/ql.trec AP P@5 -q -o jsonl
+  sdretrieval evaluate -q -m map -m P.5,10 qrels/cacm.txt runs/ql.trec
   sdretrieval evaluate qrels/cacm.txt runs/ql.trec SD=runs/sd.trec --baseline runs/ql.trec --test t wilcoxon
   sdretrieval evaluate qrels/cacm.txt runs/bm25.trec runs/sd.trec --residual feedback.txt
   sdretrieval evaluate qrels/mb.txt runs/ql.trec --by-time week --topic-times topics.times.tsv
@@ -151,7 +151,7 @@ def files_before_measures(words: Sequence[str]) -> list[str]:
         if word.startswith("-"):
             after_measures = word in ("-m", "--measures")
             first = len(kept) if first is None and any(not one.startswith("-") for one in kept) else first
-        if after_measures and first is not None and (Path(word).is_file() or Path(word.partition("=")[2]).is_file()):
+        if after_measures and first is not None and _is_file_name(word):
             kept.insert(first, word)
             first += 1
         else:
@@ -159,11 +159,16 @@ def files_before_measures(words: Sequence[str]) -> list[str]:
     return kept
 
 
+def _is_file_name(word: str) -> bool:
+    """A file that is there, or a name that only files have."""
+    path = word.partition("=")[2] or word
+    return Path(path).is_file() or Path(word).is_file() or "/" in word or path.endswith(ENDINGS)
+
+
 def settle_words(args: argparse.Namespace) -> None:
     """Names of measures among the runs are measures, as ir_measures has them; none at all are the usual ones."""
-    files, names = [], []
-    for word in args.runs:
-        (names if not Path(word).exists() and is_measure(word) else files).append(word)
+    names = [word for word in args.runs if not Path(word).exists() and is_measure(word)]
+    files = [word for word in args.runs if word not in names]
     args.runs, args.measures = files, [*args.measures, *names] or list(DEFAULT_MEASURES)
     if not files:
         raise ParameterError("no run was named", remedy="Name the judgments first, then runs: QRELS RUN …")

@@ -335,7 +335,7 @@ def _own_function(measure: Any) -> MeasureFunction:
     """The function of a measure that no provider of ir_measures computes, with its parameters."""
     params, cutoff = dict(measure.params), measure.params.get("cutoff")
     params.pop("cutoff", None)
-    own = {"RBP": rank_biased_precision, "RBPResidual": rank_biased_residual}.get(measure.NAME)
+    own: Any = {"RBP": rank_biased_precision, "RBPResidual": rank_biased_residual}.get(measure.NAME)
     function = _REGISTERED[measure.NAME] if own is None else partial(own, **params)
     return lambda docids, grades: function(docids[:cutoff], grades)
 
