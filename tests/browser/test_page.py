@@ -270,7 +270,7 @@ def test_the_kernel_moves_the_ranking(page):
 
 def test_the_past_as_it_was(page):
     page.execute_script(
-        "const d = arguments[0]; d.value = '2022-06-01'; d.dispatchEvent(new Event('change'))", one(page, "#as-of")
+        "const d = arguments[0]; d.value = '2022-06-01'; d.dispatchEvent(new Event('change'))", one(page, "#as_of")
     )
     answered(page, as_of="2022-06-01")
     assert {docid[:3] for docid in docids(page)} == {"may"}
