@@ -170,6 +170,7 @@ function draw() {
   drawPanel();
   const hits = Math.max(0, ...answer.hits.map((hit) => hit.rank));
   byId("time").hidden = !index().dated;
+  byId("time").classList.toggle("even", !answer.time?.prior?.length);
   if (index().dated) {
     const { first_date: first, last_date: last } = index();
     const marks = [new Set(state.relevant), new Set(state.nonrelevant)];

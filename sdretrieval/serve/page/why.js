@@ -12,8 +12,8 @@ let showsAll = false;
 const bar = (share, part) => el("i", { class: `bar ${part}${share < 0 ? " minus" : ""}`,
   vars: { "--share": Math.min(1, Math.abs(share)) } });
 const terms = (all) => el("span", { class: "taught-terms" }, all.map((term) => [quoted(term), " "]));
-const titled = (key, { docid, title }, act) => button(() => act.open(docid),
-  { class: "title", "data-key": `${key}:${docid}` }, quoted(title || docid));
+const titled = (key, { docid, title }, act, name = "") => button(() => act.open(docid),
+  { class: `title ${name}`, "data-key": `${key}:${docid}` }, quoted(title || docid));
 
 // --- the query -----------------------------------------------------------------------------------------------------
 
@@ -95,8 +95,7 @@ function teachers(answer, state, act) {
   const row = (one) => {
     const [show, hide] = [() => point(one.terms ?? []), () => point([])];
     return el("li", { onpointerenter: show, onpointerleave: hide, onfocusin: show, onfocusout: hide },
-      el("span", {}, state.relevant.includes(one.docid) && el("span", { class: "judged" }, "✓ "),
-        titled("teacher", one, act)),
+      titled("teacher", one, act, state.relevant.includes(one.docid) ? "judged" : ""),
       bar(one.weight / top, "feedback"), el("span", { class: "figures" }, number(one.weight)));
   };
   const list = (some) => el("ol", { class: "teachers" }, some.map(row));
@@ -126,7 +125,7 @@ export function drawDocument({ docid, found, why, refusal }, answer, state, act)
     el("p", { class: "facts" }, date && el("time", { datetime: date }, day(date)), quoted(docid, "docid"),
       why?.rank && el("span", {}, `rank ${why.rank}`), why && el("span", {}, `score ${number(why.score)}`)),
     refusal && el("p", { class: "refusal" }, refusal.message, " ", refusal.remedy),
-    why && [scores(why, act), taught(why, act)],
+    why && [scores(why, act), taught(why, answer, act)],
     el("h3", {}, "Text"),
     el("div", { class: "text", dir: "auto" },
       why?.text?.length ? marked(why.text) : found ? found.text || "This index keeps no text." : "…"),
@@ -152,10 +151,11 @@ function scores(why, act) {
 }
 
 /** The documents that taught words which this one has. */
-function taught(why, act) {
+function taught(why, answer, act) {
   const own = new Set(why.words.map((word) => word.term));
-  const all = (why.taught ?? []).map((one) => ({ ...one, terms: one.terms.filter((term) => own.has(term)) }))
-    .filter((one) => one.terms.length);
+  const titles = new Map((answer?.feedback ?? []).map(({ docid, title }) => [docid, title]));
+  const all = (why.taught ?? []).map((one) => ({ title: titles.get(one.docid), ...one,
+    terms: one.terms.filter((term) => own.has(term)) })).filter((one) => one.terms.length);
   return all.length ? [el("h3", {}, "Who taught its words"), el("ul", { class: "taught" },
     all.slice(0, TEACHERS).map((one) => el("li", {}, titled("taught", one, act), " ", terms(one.terms))))] : [];
 }
