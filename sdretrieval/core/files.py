@@ -6,6 +6,7 @@ import errno
 import gzip
 import io
 import os
+import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from typing import IO, Any
 
 from sdretrieval.core.errors import InputError, SdretrievalError
 
+STANDARD = "-"  # standard input or output, in the place of a file's name
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -22,8 +24,13 @@ def atomic_writer(path: str | os.PathLike[str], *, binary: bool = False) -> Iter
     """Write aside, then move into place: readers see the old file or the whole new one, never a part.
 
     A name ending in ``.gz`` is compressed, reproducibly (no time stamp). On any exception, Ctrl-C included,
-    nothing is left behind. A link stays a link to the new file; pipes and devices are written to as they are.
+    nothing is left behind. A link stays a link to the new file; pipes and devices are written to as they are, and
+    ``-`` is standard output.
     """
+    if os.fspath(path) == STANDARD:
+        yield sys.stdout.buffer if binary else sys.stdout
+        sys.stdout.flush()
+        return
     check_writable(path)
     special = is_special(path)
     final = Path(path) if special else Path(path).resolve()
@@ -86,6 +93,8 @@ def _layers(raw: IO[bytes], path: Path, binary: bool) -> Iterator[IO]:
 
 def is_special(path: str | os.PathLike[str]) -> bool:
     """A pipe, terminal or device: nothing that could be replaced by a file, or have others beside it."""
+    if os.fspath(path) == STANDARD:
+        return True
     return Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir()
 
 
