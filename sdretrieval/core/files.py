@@ -9,6 +9,7 @@ import os
 import re
 import secrets
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
+STANDARD = "-"  # standard input or output, in the place of a file's name
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -33,8 +35,12 @@ def atomic_writer(path: str | os.PathLike[str], *, binary: bool = False) -> Iter
     A name ending in ``.gz`` is compressed, reproducibly (no time stamp). On any exception, Ctrl-C included, nothing is
     left behind; what a killed writer left is removed by the next one in that folder. The new file has the old one's
     permissions. A link that you or root made stays a link, to the new file; another user's is an error. Pipes and
-    devices are written to as they are.
+    devices are written to as they are, and ``-`` is standard output.
     """
+    if os.fspath(path) == STANDARD:
+        yield sys.stdout.buffer if binary else sys.stdout
+        sys.stdout.flush()
+        return
     check_writable(path)
     if is_special(path):
         with (
@@ -205,6 +211,8 @@ def _layers(raw: IO[bytes], path: Path, binary: bool) -> Iterator[IO]:
 
 def is_special(path: str | os.PathLike[str]) -> bool:
     """A pipe, terminal or device: nothing that could be replaced by a file, or have others beside it."""
+    if os.fspath(path) == STANDARD:
+        return True
     return Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir()
 
 

@@ -140,7 +140,7 @@ class Index:
         self._texts = None if whole.index is None else StoredTexts(whole.index)
         self.snapshot, self._numbers = whole, np.arange(whole.n_docs)
         self.ceiling: int | None = None
-        self.marker = Marker(whole.analyze)
+        self.marker = Marker(whole.analyze, keeps_first=whole.analyzer.language == "en")
         if as_of is not None:
             self._cut(_time(as_of, "as_of"))
         self._start()

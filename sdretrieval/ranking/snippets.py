@@ -25,10 +25,15 @@ class Word(NamedTuple):
 
 
 class Marker:
-    """Marks words by what an analyzer makes of them; any thread may ask."""
+    """Marks words by what an analyzer makes of them; any thread may ask.
 
-    def __init__(self, analyze: Callable[[str], Sequence[str]]) -> None:
-        self._analyze, self._terms = analyze, {}  # type: ignore[var-annotated]
+    ``keeps_first``: the analyzer only ever changes the ends of words, as English stemming does, so that words with
+    another first letter than a wanted term's need not be analysed.
+    """
+
+    def __init__(self, analyze: Callable[[str], Sequence[str]], *, keeps_first: bool = False) -> None:
+        self._analyze, self._keeps_first = analyze, keeps_first
+        self._terms: dict[str, Sequence[str]] = {}
 
     def terms(self, word: str) -> Sequence[str]:
         """What the analyzer makes of one word."""
@@ -42,8 +47,15 @@ class Marker:
     def found(self, text: str, wanted: Collection[str]) -> list[Word]:
         """The words of a text that stand for wanted terms, in order."""
         wanted = frozenset(wanted)
-        matches = ((m, wanted.intersection(self.terms(m[0].lower()))) for m in _WORD.finditer(text))
-        return [Word(m.start(), m.end(), terms) for m, terms in matches if terms]
+        first = {term[:1] for term in wanted}
+        found = []
+        for match in _WORD.finditer(text):
+            word = match[0].lower()
+            if not self._keeps_first or word[0] in first:
+                terms = wanted.intersection(self.terms(word))
+                if terms:
+                    found.append(Word(match.start(), match.end(), terms))
+        return found
 
     def snippet(self, text: str, wanted: Collection[str], length: int = 240) -> list[Piece]:
         """About ``length`` characters of a text, around the most different terms wanted; the first where none is."""

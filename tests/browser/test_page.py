@@ -7,6 +7,7 @@ import re
 import shutil
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
 from threading import Thread
@@ -51,19 +52,29 @@ def documents() -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory) -> Iterator[str]:
+def indexes(tmp_path_factory) -> list[Index]:
     folder: Path = tmp_path_factory.mktemp("serve")
     (folder / "docs.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents()))
     index = Index.build(folder / "docs.jsonl", folder / "stories", date="date")
     shutil.copytree(folder / "stories", folder / "past")
+    return [index, Index(folder / "past", as_of=CEILING)]
+
+
+@contextmanager
+def serving(app) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        app = make_app([index, Index(folder / "past", as_of=CEILING)])
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
         thread = Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
         server.should_exit = True
         thread.join(30)
+
+
+@pytest.fixture(scope="module")
+def address(indexes) -> Iterator[str]:
+    with serving(make_app(indexes)) as address:
+        yield address
 
 
 @pytest.fixture
@@ -232,6 +243,13 @@ def test_a_range_is_brushed_and_let_go(page):
     assert {docid[:3] for docid in docids(page)} == {"may", "sep"}
 
 
+def test_a_dot_opens_its_document(page):
+    last = found(page, ".dot.shown")[-1]  # drawn above all others: the first hit
+    assert last.get_attribute("data-docid") == docids(page)[0]
+    ActionChains(page).move_to_element(last).click().perform()
+    opened(page, docids(page)[0])
+
+
 def test_a_range_by_key_and_by_date(page):
     press(page, "g")
     handle = focused(page)
@@ -270,7 +288,7 @@ def test_the_kernel_moves_the_ranking(page):
 
 def test_the_past_as_it_was(page):
     page.execute_script(
-        "const d = arguments[0]; d.value = '2022-06-01'; d.dispatchEvent(new Event('change'))", one(page, "#as-of")
+        "const d = arguments[0]; d.value = '2022-06-01'; d.dispatchEvent(new Event('change'))", one(page, "#as_of")
     )
     answered(page, as_of="2022-06-01")
     assert {docid[:3] for docid in docids(page)} == {"may"}
@@ -348,6 +366,19 @@ def test_what_is_seen_can_be_saved(page):
     assert figure.startswith("<svg xmlns=")
     assert "<circle fill=" in figure.replace("\n", "") or 'fill="rgb' in figure
     assert "class=" not in figure
+
+
+def test_a_token_is_taken_out_of_the_address_or_asked_for(page, indexes):
+    with serving(make_app(indexes, token="open sesame")) as guarded:
+        page.get(guarded)
+        until(page, lambda: found(page, "#alert input"))
+        assert "401" in complaints(page)[0]["message"]
+        one(page, "#alert input").send_keys("open sesame", Keys.ENTER)
+        until(page, lambda: "109 documents" in text(one(page, "#hits")))
+        page.execute_script("sessionStorage.clear()")
+        page.get(f"{guarded}?q=bridge#token=open%20sesame")
+        answered(page)
+        assert "sesame" not in page.current_url
 
 
 # --- errors, hostile text ----------------------------------------------------------------------------------------

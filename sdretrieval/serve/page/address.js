@@ -43,9 +43,9 @@ export const isShaped = (state) => !["none", "auto"].includes(state.time_prior);
 
 /** The state as a request; what is empty is left out. */
 export function request(state) {
-  const { q, model, hits, since, until, as_of, time_prior, time_weight, bandwidth, relevant, nonrelevant, drop } = state;
-  const body = { q, model, hits, since, until: until && dayAfter(until), as_of, time_prior, relevant, nonrelevant, drop, set: settings(state.set),
-    weights: state.weights, ...(isShaped(state) && { time_weight, bandwidth }) };
+  const { index, compare, doc, time_weight, bandwidth, ...asked } = state;
+  const body = { ...asked, until: state.until && dayAfter(state.until), set: settings(state.set),
+    ...(isShaped(state) && { time_weight, bandwidth }) };
   return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null && value !== undefined
     && (typeof value !== "object" || Object.keys(value).length > 0)));
 }
@@ -57,5 +57,8 @@ function dayAfter(text) {
 }
 
 /** Numbers as numbers, true and false as such: the address holds text only. */
-const settings = (set) => Object.fromEntries(Object.entries(set).map(([name, text]) => [name,
-  text === "true" ? true : text === "false" ? false : text !== "" && Number.isFinite(Number(text)) ? Number(text) : text]));
+function settings(set) {
+  const given = Object.entries(set).filter(([, text]) => text !== "");
+  const plain = (text) => (Number.isFinite(Number(text)) ? Number(text) : text);
+  return Object.fromEntries(given.map(([name, text]) => [name, { true: true, false: false }[text] ?? plain(text)]));
+}

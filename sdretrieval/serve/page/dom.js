@@ -28,6 +28,9 @@ function fill(node, attributes, children) {
   return node;
 }
 
+export const button = (click, attributes, ...children) =>
+  el("button", { type: "button", onclick: click, ...attributes }, ...children);
+
 /** Words of others, kept from reordering the text around them. */
 export const quoted = (text, className) => el("bdi", { class: className }, text);
 

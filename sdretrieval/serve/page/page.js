@@ -1,9 +1,9 @@
 // The workbench: the state, what changes it, and what is drawn from it.
 
 import * as address from "./address.js";
-import { DAY, byId, day, debounced, duration, el, many, number, quoted, saveAs } from "./dom.js";
+import { DAY, button, byId, day, debounced, duration, el, many, number, quoted, saveAs } from "./dom.js";
 import { drawHits, drawLines, ranksOf } from "./hits.js";
-import { bindKeys, helpSheet, shortcutsAreOn } from "./keys.js";
+import { bindKeys, helpSheet } from "./keys.js";
 import { drawParameters, fillModels } from "./models.js";
 import * as server from "./server.js";
 import { Timeline } from "./timeline.js";
@@ -36,14 +36,18 @@ function keep(replaces) {
 }
 
 /** No settings, no time. */
-const BARE = () => ({ set: {}, since: null, until: null, as_of: null, time_prior: "none", time_weight: null, bandwidth: null });
+const NO_DATES = { since: null, until: null, as_of: null };
+const BARE = () => ({ ...NO_DATES, set: {}, time_prior: "none", time_weight: null, bandwidth: null });
 
 /** What another query leaves behind: all that was learnt or chosen for this one. */
 const FRESH = () => ({ relevant: [], nonrelevant: [], drop: [], weights: {}, doc: null });
 
 async function ask(slide = false) {
   drawControls();
-  if (!state.q) return draw();
+  if (!state.q) {
+    answer = other = null;
+    return draw();
+  }
   const body = address.request(state);
   const isSame = answer?.query === state.q && answer?.index === state.index;
   const from = !isSame ? null : slide && wasSliding ? before : ranksOf(answer);
@@ -62,9 +66,9 @@ async function ask(slide = false) {
   byId("bench").removeAttribute("aria-busy");
 }
 
-/** The model beside it has its own defaults and none of the edits of the words; query, time and judgments are the same. */
-function beside(body) {
-  if (state.compare) return server.search("beside", state.index, { ...body, model: state.compare, set: undefined, drop: undefined, weights: undefined });
+/** The model beside it has its own defaults and no edits of words; query, time and judgments are the same. */
+function beside({ set, drop, weights, ...body }) {
+  if (state.compare) return server.search("beside", state.index, { ...body, model: state.compare });
   server.leave("beside");
   return null;
 }
@@ -72,22 +76,29 @@ function beside(body) {
 function say() {
   const ranks = before && answer.hits.filter((hit) => before.get(hit.docid) !== hit.rank).length;
   const moved = before ? (ranks ? `, ${ranks} moved` : ", none moved") : "";
-  const of = answer.candidates === undefined || answer.candidates === null ? "" : ` of ${many(answer.candidates, "document")}`;
+  const of = Number.isFinite(answer.candidates) ? ` of ${many(answer.candidates, "document")}` : "";
   const took = answer.milliseconds ? ` · ${Math.max(1, Math.round(answer.milliseconds))} ms` : "";
   byId("status").textContent = `${many(answer.hits.length, "hit")}${of}${moved}${took}`;
 }
 
 function complain(error) {
   if (!(error instanceof server.Refusal)) throw error;
-  const asksForToken = error.status === 401 && el("form", { class: "token", onsubmit: (event) => {
+  const again = () => button(() => change({ ...BARE(), ...FRESH() }), { class: "plain small again" },
+    "the query alone, without settings and edits");
+  byId("alert").replaceChildren(el("p", {}, el("strong", {}, error.message), " ", error.remedy),
+    error.status === 401 ? tokenForm() : error.status === 400 && state.q ? again() : "");
+  byId("status").textContent = "";
+}
+
+function tokenForm() {
+  const use = (event) => {
     event.preventDefault();
     server.setToken(event.target.token.value);
     start();
-  } }, el("label", {}, "Token ", el("input", { name: "token", type: "password", autocomplete: "off" })), el("button", {}, "Use"));
-  const again = state.q && error.status >= 400 ? el("button", { class: "plain small again", type: "button",
-    onclick: () => change({ ...BARE(), ...FRESH() }) }, "the query alone, without settings and edits") : "";
-  byId("alert").replaceChildren(el("p", {}, el("strong", {}, error.message), " ", error.remedy), asksForToken || again);
-  byId("status").textContent = "";
+  };
+  return el("form", { class: "token", onsubmit: use },
+    el("label", {}, "Token ", el("input", { name: "token", type: "password", autocomplete: "off" })),
+    el("button", {}, "Use"));
 }
 
 // --- what can be done ----------------------------------------------------------------------------------------------
@@ -130,14 +141,14 @@ function judge(docid, list) {
   const without = (name) => state[name].filter((one) => one !== docid);
   const [relevant, nonrelevant] = [without("relevant"), without("nonrelevant")];
   if (!isOff) ({ relevant, nonrelevant })[list].push(docid);
-  // Words that were learnt from other documents are no longer these words.
   change({ relevant, nonrelevant });
 }
 
 function drop(term) {
   const weights = { ...state.weights };
   delete weights[term];
-  change({ weights, drop: state.drop.includes(term) ? state.drop.filter((one) => one !== term) : [...state.drop, term] });
+  const others = state.drop.filter((one) => one !== term);
+  change({ weights, drop: state.drop.includes(term) ? others : [...others, term] });
 }
 
 function weigh(term, weight) {
@@ -159,9 +170,11 @@ function draw() {
   drawPanel();
   const hits = Math.max(0, ...answer.hits.map((hit) => hit.rank));
   byId("time").hidden = !index().dated;
+  byId("time").classList.toggle("even", !answer.time?.prior?.length);
   if (index().dated) {
     const { first_date: first, last_date: last } = index();
-    timeline.show(answer, { first, last, since: state.since, until: state.until, hits, marks: [new Set(state.relevant), new Set(state.nonrelevant)] });
+    const marks = [new Set(state.relevant), new Set(state.nonrelevant)];
+    timeline.show(answer, { first, last, since: state.since, until: state.until, hits, marks });
   }
   drawTimeTold();
 }
@@ -169,7 +182,8 @@ function draw() {
 function drawPanel() {
   if (state.doc && opened) drawDocument(opened, answer, state, act);
   else if (answer) drawQuery(answer, state, act);
-  for (const item of document.querySelectorAll(".hit")) item.classList.toggle("current", item.dataset.docid === state.doc);
+  for (const item of document.querySelectorAll(".hit"))
+    item.classList.toggle("current", item.dataset.docid === state.doc);
 }
 
 function welcome() {
@@ -177,7 +191,8 @@ function welcome() {
   byId("why").replaceChildren();
   byId("time").hidden = true;
   byId("hits").replaceChildren(el("div", { class: "welcome" },
-    el("p", { class: "large" }, quoted(name), `: ${many(documents, "document")}`, dated && `, ${day(first)} to ${day(last)}`, "."),
+    el("p", { class: "large" }, quoted(name), `: ${many(documents, "document")}`,
+      dated && `, ${day(first)} to ${day(last)}`, "."),
     el("p", {}, "Type a query and press Enter. ", el("kbd", {}, "?"), " shows the keys.")));
 }
 
@@ -194,7 +209,7 @@ function drawControls() {
   fillModels(index(), state);
   drawParameters(model(), state, (set) => change({ set }, { slide: true }));
   byId("hits-count").value = String(state.hits);
-  for (const [id, name] of [["since", "since"], ["until", "until"], ["as-of", "as_of"]]) byId(id).value = state[name] ?? "";
+  for (const name of Object.keys(NO_DATES)) byId(name).value = state[name] ?? "";
   byId("prior").value = state.time_prior;
   byId("clear-time").hidden = !(state.since || state.until || state.as_of);
 }
@@ -229,13 +244,13 @@ function bindControls() {
     if (q) byId("q").blur();
   });
   const choose = (id, changes) => byId(id).addEventListener("change", (event) => change(changes(event.target.value)));
-  choose("index", (name) => ({ ...FRESH(), index: name, set: {}, since: null, until: null, as_of: null }));
+  choose("index", (name) => ({ ...FRESH(), ...NO_DATES, index: name, set: {} }));
   choose("model", (name) => ({ model: name, set: {}, drop: [], weights: {} }));
   choose("compare", (name) => ({ compare: name || null }));
   choose("hits-count", (hits) => ({ hits: Number(hits) }));
   choose("prior", (kind) => ({ time_prior: kind }));
-  for (const [id, name] of [["since", "since"], ["until", "until"], ["as-of", "as_of"]]) choose(id, (value) => ({ [name]: value || null }));
-  byId("clear-time").addEventListener("click", () => change({ since: null, until: null, as_of: null }));
+  for (const name of Object.keys(NO_DATES)) choose(name, (value) => ({ [name]: value || null }));
+  byId("clear-time").addEventListener("click", () => change({ ...NO_DATES }));
   byId("width").addEventListener("input", (event) => {
     const days = daysAt(Number(event.target.value));
     tellSlide("width", duration(days), true);
@@ -247,19 +262,20 @@ function bindControls() {
   });
   byId("width-auto").addEventListener("click", () => change({ bandwidth: null }));
   byId("weight-auto").addEventListener("click", () => change({ time_weight: null }));
-  for (const button of document.querySelectorAll("[data-save]")) button.addEventListener("click", () => save(button.dataset.save));
+  for (const choice of document.querySelectorAll("[data-save]"))
+    choice.addEventListener("click", () => save(choice.dataset.save));
   document.addEventListener("click", (event) => {
     for (const pop of document.querySelectorAll("details.pop[open]")) if (!pop.contains(event.target)) pop.open = false;
   });
   byId("hits").addEventListener("pointerover", (event) => {
     const docid = event.target.closest(".hit")?.dataset.docid;
-    for (const thing of document.querySelectorAll("#timeline .dot, .lines .line, .hit")) thing.classList.toggle("pointed", thing.dataset.docid === docid);
+    for (const thing of document.querySelectorAll("#timeline .dot, .lines .line, .hit"))
+      thing.classList.toggle("pointed", thing.dataset.docid === docid);
   });
   addEventListener("resize", drawLines);
   addEventListener("popstate", () => {
     state = known(address.read(location.search));
     opened = state.doc ? { docid: state.doc } : null;
-    if (!state.q) answer = other = null;
     byId("q").value = state.q ?? "";
     ask();
   });
@@ -280,7 +296,8 @@ async function save(what) {
       saveAs(what === "run" ? `${name}.txt` : `${name}.expansion.jsonl`, text);
     }
   } catch (error) {
-    complain(error instanceof server.Refusal ? error : new server.Refusal("The browser does not allow it.", "Copy it from the address bar."));
+    const denied = new server.Refusal("The browser does not allow it.", "Copy it from the address bar.");
+    complain(error instanceof server.Refusal ? error : denied);
   }
 }
 
@@ -309,7 +326,8 @@ function known(read) {
   const names = here.models.map((one) => one.name);
   const first = names.includes("blend") ? "blend" : names[0];
   const hits = [10, 20, 50, 100].includes(read.hits) ? read.hits : 20;
-  return { ...read, index: here.name, hits, model: names.includes(read.model) ? read.model : first, compare: names.includes(read.compare) ? read.compare : null,
+  return { ...read, index: here.name, hits, model: names.includes(read.model) ? read.model : first,
+    compare: names.includes(read.compare) ? read.compare : null,
     time_prior: here.time_priors.includes(read.time_prior) ? read.time_prior : "none" };
 }
 
@@ -327,7 +345,7 @@ async function start() {
   const { ceiling } = index();
   byId("ceiling").hidden = !ceiling;
   if (ceiling) byId("ceiling").textContent = `Only what was there before ${day(ceiling)}`;
-  for (const id of ["since", "until", "as-of"]) if (ceiling) byId(id).max = day(ceiling);
+  for (const name of Object.keys(NO_DATES)) if (ceiling) byId(name).max = day(ceiling);
   if (!state.q) byId("q").focus();
   await ask();
 }
@@ -340,20 +358,27 @@ const KEYS = {
   Escape: ["close; from the query: to the hits", escape],
   r: ["judge the hit relevant, or take it back", () => judgeCurrent("relevant")],
   n: ["judge it not relevant", () => judgeCurrent("nonrelevant")],
-  w: ["the words: arrows move, Enter drops, + and − weigh", () => byId("why").querySelector(".word[tabindex='0']")?.focus()],
+  w: ["the words: arrows move, Enter drops, + and − weigh", () => focusOn(".word[tabindex='0']")],
   t: ["the time prior", () => byId("prior").focus()],
   "[": ["narrower kernel", () => nudge("width", -4)],
   "]": ["wider kernel", () => nudge("width", 4)],
   "{": ["less weight on time", () => nudge("weight", -0.1)],
   "}": ["more weight on time", () => nudge("weight", 0.1)],
-  g: ["the range on the timeline: arrows move an end by a day, with Shift a week", () => document.querySelector("[data-end]")?.focus()],
+  g: ["the range on the timeline: arrows move an end by a day, with Shift a week", () => focusOn("[data-end]")],
   m: ["the model", () => byId("model").focus()],
-  p: ["its parameters", () => { byId("parameters").open = true; byId("parameters").querySelector("input, select")?.focus(); }],
+  p: ["its parameters", () => unfold("parameters", "input, select")],
   c: ["the model beside it", () => byId("compare").focus()],
-  s: ["save", () => { byId("save").open = true; byId("save").querySelector("button").focus(); }],
+  s: ["save", () => unfold("save", "button")],
   d: ["light, dark, or as the system has it", nextTheme],
   "?": ["these keys", () => help()],
 };
+
+const focusOn = (selector) => document.querySelector(selector)?.focus();
+
+function unfold(id, selector) {
+  byId(id).open = true;
+  focusOn(`#${id} :is(${selector})`);
+}
 
 function current() {
   return document.activeElement.closest?.(".hit")?.dataset.docid ?? state.doc;
@@ -401,5 +426,5 @@ setTheme(THEMES[localStorage.getItem("theme")] ? localStorage.getItem("theme") :
 byId("theme").addEventListener("click", nextTheme);
 byId("help-button").addEventListener("click", help);
 bindControls();
-bindKeys(KEYS, shortcutsAreOn);
+bindKeys(KEYS);
 start();

@@ -28,13 +28,15 @@ async function answer(lane, path, body) {
   const control = new AbortController();
   lanes.set(lane, control);
   const token = sessionStorage.getItem(TOKEN);
-  const headers = { ...(token && { Authorization: `Bearer ${token}` }), ...(body && { "Content-Type": "application/json" }) };
+  const headers = { ...(token && { Authorization: `Bearer ${token}` }),
+    ...(body && { "Content-Type": "application/json" }) };
   let response;
   try {
-    response = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal: control.signal });
+    response = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body),
+      signal: control.signal });
   } catch (error) {
     if (isSuperseded(error)) throw error;
-    throw new Refusal("The server does not answer.", "See whether `sdretrieval serve` still runs, then search again.", 0);
+    throw new Refusal("The server does not answer.", "See whether it still runs, then search again.", 0);
   }
   if (response.ok) return response;
   const told = await response.json().catch(() => ({}));

@@ -6,6 +6,9 @@ import { DAY, byId, isoDay, many, svg } from "./dom.js";
 const HEIGHT = 132;
 const PAD = { left: 10, right: 10, top: 10, bottom: 22 };
 const DEEPEST = 200; // ranks that the server tells dates of
+// What a saved drawing holds of its looks.
+const WRITTEN = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size",
+  "font-family"];
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 export class Timeline {
@@ -26,10 +29,12 @@ export class Timeline {
     this.draw();
   }
 
-  x = (ms) => PAD.left + ((ms - this.first) / Math.max(1, this.last - this.first)) * (this.width - PAD.left - PAD.right);
+  get #room() { return this.width - PAD.left - PAD.right; }
+
+  x = (ms) => PAD.left + ((ms - this.first) / Math.max(1, this.last - this.first)) * this.#room;
 
   #ms(x) {
-    const share = (x - PAD.left) / (this.width - PAD.left - PAD.right);
+    const share = (x - PAD.left) / this.#room;
     return this.first + Math.max(0, Math.min(1, share)) * (this.last - this.first);
   }
 
@@ -41,7 +46,8 @@ export class Timeline {
     if (!this.answer || this.width < 40) return;
     const focused = this.holder.contains(document.activeElement) ? document.activeElement.dataset.end : null;
     const floor = HEIGHT - PAD.bottom;
-    const drawing = svg("svg", { width: this.width, height: HEIGHT, viewBox: `0 0 ${this.width} ${HEIGHT}`, class: "timeline" },
+    const size = { width: this.width, height: HEIGHT, viewBox: `0 0 ${this.width} ${HEIGHT}` };
+    const drawing = svg("svg", { ...size, class: "timeline" },
       svg("g", { "aria-hidden": "true" }, this.#axis(floor), this.#curves(floor)),
       this.#brush(floor),
       svg("g", { role: "img", "aria-label": this.#told() }, this.#dots()));
@@ -53,28 +59,31 @@ export class Timeline {
     const { timeline } = this.answer;
     if (!timeline.length) return "No dated hits";
     const dates = timeline.map((hit) => hit.date.slice(0, 10)).sort();
-    return `${many(timeline.length, "hit")} from ${dates[0]} to ${dates.at(-1)}, half of them by ${dates[dates.length >> 1]}`;
+    const half = dates[dates.length >> 1];
+    return `${many(timeline.length, "hit")} from ${dates[0]} to ${dates.at(-1)}, half of them by ${half}`;
   }
 
   #axis(floor) {
     const marks = ticks(this.first, this.last, this.width / 80).map(({ at, name }) => svg("g", {},
       svg("line", { class: "grid", x1: this.x(at), x2: this.x(at), y1: PAD.top, y2: floor }),
       svg("text", { x: this.x(at) + 4, y: HEIGHT - 6 }, name)));
-    const asked = this.answer.time?.query_time;
-    const now = asked && Date.parse(asked) <= this.last + DAY && svg("g", {},
-      svg("line", { class: "now", x1: this.x(Date.parse(asked)), x2: this.x(Date.parse(asked)), y1: 2, y2: floor }));
-    return [marks, svg("line", { class: "axis", x1: PAD.left, x2: this.width - PAD.right, y1: floor, y2: floor }), now || []];
+    const line = (name, x1, x2, y1) => svg("line", { class: name, x1, x2, y1, y2: floor });
+    const now = this.x(Date.parse(this.answer.time?.query_time));
+    return [marks, line("axis", PAD.left, this.width - PAD.right, floor),
+      now <= this.width - PAD.right + 1 && line("now", now, now, 2)];
   }
 
   #curves(floor) {
     const { density, prior } = this.answer.time ?? {};
-    const area = density?.length > 1 && `M${this.#points(density, floor)}L${this.x(this.last)},${floor}L${this.x(this.first)},${floor}Z`;
-    return [area && svg("path", { class: "density", d: area }),
-      prior?.some(([, value]) => value !== prior[0][1]) && svg("path", { class: "prior", d: `M${this.#points(prior, floor)}` })];
+    const path = (name, curve, end) => svg("path", { class: name, d: `M${this.#points(curve, floor)}${end}` });
+    const ground = `L${this.x(this.last)},${floor}L${this.x(this.first)},${floor}Z`;
+    return [density?.length > 1 && path("density", density, ground),
+      prior?.some(([, value]) => value !== prior[0][1]) && path("prior", prior, "")];
   }
 
   #points(curve, floor) {
-    const within = curve.map(([date, value]) => [Date.parse(date), value]).filter(([at]) => at >= this.first && at <= this.last);
+    const within = curve.map(([date, value]) => [Date.parse(date), value])
+      .filter(([at]) => at >= this.first && at <= this.last);
     // A density stands on zero; a prior may take away as well as add.
     const low = Math.min(0, ...within.map(([, value]) => value));
     const room = Math.max(...within.map(([, value]) => value - low), 1e-300);
@@ -139,13 +148,15 @@ export class Timeline {
   #key(event) {
     const end = event.target.dataset?.end;
     const span = (this.last - this.first) / 12;
-    const step = { ArrowLeft: -DAY, ArrowRight: DAY, ArrowDown: -DAY, ArrowUp: DAY, PageDown: -span, PageUp: span }[event.key];
+    const step = { ArrowLeft: -DAY, ArrowRight: DAY, ArrowDown: -DAY, ArrowUp: DAY, PageDown: -span,
+      PageUp: span }[event.key];
     const jump = { Home: this.first, End: this.last }[event.key];
     if (!end || (step === undefined && jump === undefined)) return;
     event.preventDefault();
     const [from, to] = [this.range[0] ?? this.first, this.range[1] ?? this.last];
     const at = jump ?? (end === "since" ? from : to) + step * (event.shiftKey ? 7 : 1);
-    this.range = end === "since" ? [Math.max(this.first, Math.min(at, to)), to] : [from, Math.min(this.last, Math.max(at, from))];
+    this.range = end === "since" ? [Math.max(this.first, Math.min(at, to)), to]
+      : [from, Math.min(this.last, Math.max(at, from))];
     this.draw();
     this.#chosen();
   }
@@ -160,15 +171,14 @@ export class Timeline {
   figure() {
     const seen = this.holder.querySelector("svg");
     const copy = seen.cloneNode(true);
-    const pairs = [...seen.querySelectorAll("*")].map((node, i) => [node, copy.querySelectorAll("*")[i]]);
-    for (const [node, twin] of pairs) {
+    const [nodes, twins] = [seen, copy].map((root) => [root, ...root.querySelectorAll("*")]);
+    nodes.forEach((node, i) => {
       const style = getComputedStyle(node);
-      for (const name of ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family"])
-        twin.setAttribute(name, style.getPropertyValue(name));
-      for (const name of ["class", "tabindex", "role"]) twin.removeAttribute(name);
-    }
-    copy.removeAttribute("class");
-    const paper = svg("rect", { width: "100%", height: "100%", fill: getComputedStyle(this.holder.closest("section")).backgroundColor });
+      for (const name of WRITTEN) twins[i].setAttribute(name, style.getPropertyValue(name));
+      for (const name of ["class", "tabindex", "role"]) twins[i].removeAttribute(name);
+    });
+    const { backgroundColor } = getComputedStyle(this.holder.closest("section"));
+    const paper = svg("rect", { width: "100%", height: "100%", fill: backgroundColor });
     copy.prepend(svg("title", {}, `${this.answer.query}: ${this.#told()}`), paper);
     return new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" });
   }
