@@ -198,7 +198,7 @@ def _notes(hits: Hits) -> Iterator[str]:
     if hits.result.query.unknown:
         yield f"Not in the index: {', '.join(dict.fromkeys(hits.result.query.unknown))}."
     expansion = hits.learnt.expansion
-    if expansion is not None and "agreement" in expansion.notes:
+    if expansion is not None and "best" in expansion.notes:
         yield _held_back(expansion.notes)
     if hits.learnt.feedback is not None and hits.learnt.feedback.judged:
         n = len(hits.learnt.feedback) - hits.learnt.feedback.unjudged
@@ -211,11 +211,11 @@ def _notes(hits: Hits) -> Iterator[str]:
 
 
 def _held_back(notes: Mapping[str, Any]) -> str:
-    query, held = notes["query_weight"], notes["agreement"]
-    agree = sum(part["depths"] for part in held.values()) / len(held)
+    query, best = notes["query_weight"], notes["best"]
     return (
-        f"The query as typed has {100 * query:.0f} % of the weight, feedback {100 * (1 - query):.0f} %: "
-        f"words learnt at several depths agree by {100 * agree:.0f} %."
+        f"The query as typed has {100 * query:.0f} % of the weight, words learnt {100 * (1 - query):.0f} %: "
+        f"the best feedback document scores {best['query']:.3g} by the one, {best['feedback']:.3g} by the other, "
+        f"which is to count {notes['feedback_weight']:g} times as much."
     )
 
 
