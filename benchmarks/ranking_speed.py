@@ -62,7 +62,8 @@ for model, settings, prune in cases:
 
 
 def anserini_command(index: Path, topics: Path, output: Path) -> list[str]:
-    from sdretrieval.core.jvm import anserini_jar, find_java
+    from sdretrieval.core.anserini import anserini_jar
+    from sdretrieval.core.jvm import find_java
 
     return [
         str(find_java().home / "bin" / "java"),

@@ -1,9 +1,11 @@
 """sdretrieval: exact pseudo-relevance feedback and time-aware ranking over Lucene indexes.
 
-    from sdretrieval import read_qrels, read_topics, search
-    from sdretrieval.evaluate import evaluate
+    from sdretrieval import Index, evaluate, read_qrels, read_topics
 
-    run = search("indexes/mine", read_topics("topics.tsv"), "sd3")
+    ix = Index("indexes/mine")
+    for hit in ix.search("oil tanker spill", k=10):
+        print(hit.rank, hit.date, hit.title)
+    run = ix.search_topics(read_topics("topics.tsv"), "sd3")
     print(evaluate(run, read_qrels("qrels.txt"), ["AP", "P@5"]).mean)
 
 Importing this package starts no JVM and imports neither pyserini nor torch: names are loaded when first used.
@@ -17,12 +19,14 @@ __version__ = "0.1.0"
 
 # public name -> the module it lives in
 _HOMES = {
+    "Index": "sdretrieval.ranking.interactive",
     "open_snapshot": "sdretrieval.index.snapshot",
     "Snapshot": "sdretrieval.index.snapshot",
     "search": "sdretrieval.ranking.retrieval",
     "rerank": "sdretrieval.ranking.retrieval",
     "make_ranker": "sdretrieval.ranking.registry",
     "Ranker": "sdretrieval.ranking.base",
+    "explain": "sdretrieval.ranking.explain",
     "fuse": "sdretrieval.evaluate.fuse",
     "read_topics": "sdretrieval.collection.trec",
     "read_run": "sdretrieval.collection.trec",
@@ -31,10 +35,13 @@ _HOMES = {
     "SdretrievalError": "sdretrieval.core.errors",
 }
 __all__ = [
+    "Index",
     "Ranker",
     "SdretrievalError",
     "Snapshot",
     "__version__",
+    "evaluate",
+    "explain",
     "fuse",
     "make_ranker",
     "open_snapshot",
@@ -50,17 +57,22 @@ if TYPE_CHECKING:
     from sdretrieval.collection.trec import read_qrels, read_run, read_topics, write_run
     from sdretrieval.core.errors import SdretrievalError
     from sdretrieval.evaluate.fuse import fuse
+    from sdretrieval.evaluate.measures import evaluate
     from sdretrieval.index.snapshot import Snapshot, open_snapshot
     from sdretrieval.ranking.base import Ranker
+    from sdretrieval.ranking.explain import explain
+    from sdretrieval.ranking.interactive import Index
     from sdretrieval.ranking.registry import make_ranker
     from sdretrieval.ranking.retrieval import rerank, search
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'sdretrieval' has no attribute {name!r}")
     import importlib  # only where it is needed
 
+    if name == "evaluate":  # the room, which is called like the function in it
+        return importlib.import_module("sdretrieval.evaluate")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'sdretrieval' has no attribute {name!r}")
     value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
     return value
 

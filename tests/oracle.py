@@ -126,8 +126,11 @@ def lucene_length(length: float) -> float:
 
 def bm25(c: Corpus, a: np.ndarray, k1: float, b: float, *, one_byte: bool = False) -> np.ndarray:
     """Lucene: Σ a idf f/(f + k1 (1 - b + b |D|/avg)), idf = log(1 + (N - df + .5)/(df + .5))."""
-    idf = np.log(1 + (c.n_docs - c.df + 0.5) / (c.df + 0.5))
-    return _saturating(c, a * idf, k1, b, one_byte)
+    return _saturating(c, a * bm25_idf(c), k1, b, one_byte)
+
+
+def bm25_idf(c: Corpus) -> np.ndarray:
+    return np.log(1 + (c.n_docs - c.df + 0.5) / (c.df + 0.5))
 
 
 def _saturating(c: Corpus, a: np.ndarray, k1: float, b: float, one_byte: bool) -> np.ndarray:
@@ -740,33 +743,31 @@ BLEND_PARTS: dict[str, tuple[Any, dict[str, Any]]] = {
 
 
 def blend(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=()) -> Answer:
-    """The mean of all parts at all depths, as far as depths agree and documents are several; the query has the rest."""
+    """The mean of all parts at all depths, counting r times as much as the query where both are at their best."""
     first = bm25(c, f, s["k1"], s["b"])
     given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
     if not given.docs:
         return one_pass(c, f, first)
-    depths = [max(1, round(share * s["fb_docs"])) for share in (0.1, 0.2, 0.4, 1.0)]
+    depths = [max(1, round(share * s["fb_docs"])) for share in (0.25, 0.5, 1.0)]
     depths = depths[:1] if given.judged else depths
     parts = [name.strip() for name in s["parts"].split(",")]
-    together, weights, agreed, apart = np.zeros(len(c.words)), np.zeros(len(given.docs)), [], []
+    estimates, weights = [], np.zeros(len(given.docs))
     for part in parts:
         model, values = BLEND_PARTS[part]
-        estimates = []
         for depth in depths:
-            settings = {**values, "fb_docs": depth, **{name: s[name] for name in ("fb_terms", "k1", "b")}}
+            settings = {**values, "fb_docs": depth, "fb_terms": 100, "k1": s["k1"], "b": s["b"]}
             answer = model(c, f, settings, relevant, nonrelevant)
             words = np.where(f > 0, 0.0, answer.a) if part == "axiomatic" else answer.a
             if part != "axiomatic" and not _learnt_anything(c, answer):
                 words = np.zeros_like(answer.a)
             estimates.append(normalised(words) if words.any() else words)
             weights[: len(answer.weights)] += answer.weights / (len(parts) * len(depths))
-        pairs = [np.minimum(x, y) for i, x in enumerate(estimates) for y in estimates[:i]] or estimates
-        agreed.append(np.mean([pair.sum() for pair in pairs]))
-        apart.append(1.0 if given.judged else 1 - (answer.weights**2).sum())
-        together += np.mean(estimates, axis=0) / len(parts)
-    together = strongest(together, s["fb_terms"])
-    kept = min(np.mean(agreed) * np.mean(apart), 1 - s["least_query_weight"]) if together.any() else 0.0
-    a = (1 - kept) * normalised(f) + (kept * normalised(together) if kept > 0 else 0.0)
+    e, a = np.mean(estimates, axis=0), normalised(f)
+    e = np.where(strongest(e * bm25_idf(c), s["fb_terms"]) > 0, e, 0.0)
+    if e.any():
+        e, r = normalised(e), s["feedback_weight"]
+        s_query, s_e = (bm25(c, words, s["k1"], s["b"])[given.docs].max() for words in (a, e))
+        a = (a + r * e) / (1 + r) if given.judged else (s_e * a + r * s_query * e) / (s_e + r * s_query)
     return Answer(bm25(c, a, s["k1"], s["b"]), c.has_any(a > 0), first, given.docs, weights, a)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from pathlib import Path
 
 from sdretrieval.cli.evaluate import (
     EvaluatedRuns,
@@ -11,24 +12,31 @@ from sdretrieval.cli.evaluate import (
     add_output_arguments,
     compare_runs,
     comparison_record,
-    comparison_table,
+    comparison_tables,
     evaluate_runs,
     means_table,
+    output_of,
+    settle_output,
+    settle_words,
     write_records,
 )
 from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.files import numbered_lines
 from sdretrieval.core.tables import NOTHING, json_number, number, text_table
-from sdretrieval.evaluate.inputs import NamedRun
+from sdretrieval.evaluate.inputs import NamedRun, read_runs, with_baseline
 from sdretrieval.evaluate.measures import Evaluation
 from sdretrieval.evaluate.significance import Comparison, differences
+from sdretrieval.evaluate.systems import similarity
 
 EXAMPLE = """\
 examples:
   sdretrieval compare qrels/cacm.txt runs/ql.trec runs/sd.trec
+  sdretrieval compare runs/ql.trec runs/sd.trec
   sdretrieval compare qrels/cacm.txt runs/ql.trec runs/sd.trec --topic 25
-  sdretrieval compare qrels/cacm.txt runs/*.trec --baseline runs/ql.trec --measures AP P@5 --output jsonl
+  sdretrieval compare qrels/cacm.txt runs/*.trec --baseline runs/ql.trec --measures AP P@5 -o jsonl
 
-The first run is the baseline unless --baseline names another. `sdretrieval report` makes the page of it.
+The first run is the baseline unless --baseline names another. Without judgments: rank-biased overlap, common
+documents at depths, Kendall's τ. `sdretrieval report` makes the page of it.
 """
 
 
@@ -42,6 +50,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    settle_output(args)
+    if is_run(args.qrels):
+        with output_of(args):
+            write_similarities([args.qrels, *args.runs], args)
+        return 0
+    settle_words(args)
     found = evaluate_runs(args)
     if len(found.runs) < 2:
         raise ParameterError("comparing takes two runs", remedy="Name another run, or use `sdretrieval evaluate`.")
@@ -51,11 +65,38 @@ def run(args: argparse.Namespace) -> int:
             f"topic {args.topic!r} was not counted", remedy=f"Counted were {', '.join(counted[:10])}, …"
         )
     comparisons = compare_runs(args, found)
-    if args.output == "jsonl":
-        write_json(found, comparisons)
-    else:
-        print_tables(args, found, comparisons)
+    with output_of(args):
+        if args.output_format == "jsonl":
+            write_json(found, comparisons)
+        else:
+            print_tables(args, found, comparisons)
     return 0
+
+
+def is_run(path: str) -> bool:
+    """Whether the first file is no judgments but a run, which has six columns: NAME=PATH is one."""
+    named = "=" in path and not Path(path).exists()
+    return named or len(next((line for _, line in numbered_lines(path) if line.strip()), "").split()) == 6
+
+
+def write_similarities(specs: list[str], args: argparse.Namespace) -> None:
+    """Each run against the first, or against --baseline."""
+    specs, place = with_baseline(specs, args.baseline[0] if args.baseline else None)
+    runs = read_runs(specs)
+    base = runs.pop(place or 0)
+    found = {named.name: similarity(base.run, named.run) for named in runs}
+    if not any(alike["topics"] for alike in found.values()):
+        raise ParameterError("the runs have no topic in common", remedy="Check that they rank the same topics.")
+    if args.output_format == "jsonl":
+        write_records({"run": name, "baseline": base.name, **alike} for name, alike in found.items())
+        return
+    rows = [
+        [name, str(alike.pop("topics")), *(number(x, args.places) for x in alike.values())]
+        for name, alike in found.items()
+    ]
+    names = [name for name in next(iter(found.values())) if name != "topics"]
+    print(f"like {base.name}, means over common topics; no judgments were given")
+    print(text_table(["run", "topics", *names], rows))
 
 
 def write_json(found: EvaluatedRuns, comparisons: list[Comparison]) -> None:
@@ -75,7 +116,7 @@ def print_tables(args: argparse.Namespace, found: EvaluatedRuns, comparisons: li
     baseline = found.evaluations[found.baseline]
     measure = baseline.measures[0]
     print(means_table(found.evaluations, args.places))
-    print("\n" + comparison_table(comparisons, args.places, args.correction))
+    print("\n" + comparison_tables(comparisons, args.places, args.correction))
     for other in found.others:
         print(f"\n{other.name} against {baseline.name}: the largest differences in {measure}")
         print(extremes_table(other, baseline, measure, args.most, args.places))

@@ -38,6 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--index", default="indexes/demo", metavar="DIR", help="the Lucene index")
     parser.add_argument("--seed", type=int, default=None, help="of the generator (default: the documented one)")
     parser.add_argument("--documents", type=int, default=3000, metavar="N", help="default: %(default)s")
+    parser.add_argument("--topics", type=int, metavar="N", help="default: 50, or one for every 20 documents")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -47,7 +48,8 @@ def run(args: argparse.Namespace) -> int:
     seed = DEFAULT_SEED if args.seed is None else args.seed
     folder, index = Path(args.folder), Path(args.index)
     say(f"# a synthetic news stream of {args.documents} documents, seed {seed} (see docs/DEMO.md)")
-    files = write_demo(folder, seed=seed, n_docs=args.documents)
+    topics = max(1, min(50, args.documents // 20)) if args.topics is None else args.topics
+    files = write_demo(folder, seed=seed, n_docs=args.documents, n_topics=topics)
     _index_once(files.documents, index)
     say("# rankings: query likelihood, relevance models, smoothed-Dirichlet feedback, without and with time")
     runs = {name: folder / f"{name.lower()}.txt" for name in RUNS}

@@ -16,20 +16,23 @@ EXAMPLE = """\
 examples:
   sdretrieval doctor
   sdretrieval doctor --index indexes/mine
+  sdretrieval doctor --index indexes/mine --check    # reads all of it: Lucene's checksums and the snapshot's
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     parser.add_argument("--index", metavar="DIR", help="look into this index too")
+    parser.add_argument("--fetch", action="store_true", help="fetch Lucene now where it is not there (by pip, once)")
+    parser.add_argument("--check", action="store_true", help="read the whole index and its snapshot, for checksums")
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 
 def run(args: argparse.Namespace) -> int:
     examination = Examination()
-    examination.machine()
+    examination.machine(fetch=args.fetch)
     if args.index:
-        examination.index(Path(args.index))
+        examination.index(Path(args.index), check=args.check)
     if args.json:
         print(json.dumps({"facts": dict(examination.facts), "problems": examination.problems}, indent=1, default=str))
     else:
@@ -50,8 +53,8 @@ class Examination:
     def problem(self, what: str, fix: str) -> None:
         self.problems.append({"problem": what, "fix": fix})
 
-    def machine(self) -> None:
-        from sdretrieval.core import jvm
+    def machine(self, *, fetch: bool = False) -> None:
+        from sdretrieval.core import anserini, jvm
 
         self.fact("sdretrieval", __version__)
         self.fact("Python", f"{platform.python_version()} ({sys.executable})")
@@ -60,7 +63,8 @@ class Examination:
                 self.fact(package, version(package))
             except PackageNotFoundError:
                 self.fact(package, "not installed")
-                self.problem(f"{package} is not installed", "pip install --no-deps -r requirements/runtime.txt")
+                if package != "pyserini":  # Anserini's jar is all that is needed of it
+                    self.problem(f"{package} is not installed", f"pip install {package}")
         for java in jvm.candidates():
             usable = "" if java.major >= jvm.MINIMUM_JAVA else f", too old (needs {jvm.MINIMUM_JAVA})"
             self.fact(f"Java from {java.source}", f"{java.version} at {java.home}{usable}")
@@ -68,7 +72,14 @@ class Examination:
         try:
             chosen = jvm.find_java()
             self.fact("Java used", f"{chosen.version} ({chosen.source})")
-            self.fact("Anserini", jvm.anserini_jar().name)
+            if not chosen.has_vectors:
+                own = "python -m sdretrieval.plugins.pyserini pyserini.index.lucene …"
+                self.fact("Pyserini's commands", f"need Java's module jdk.incubator.vector, or `{own}`")
+            jar = anserini.fetch_jar() if fetch and not anserini.find_jar() else anserini.find_jar()
+            if jar is None:
+                self.problem("Lucene (Anserini's jar) is not there yet", "sdretrieval doctor --fetch")
+                return
+            self.fact("Anserini", jar.name)
             from sdretrieval.index.lucene.contents import lucene_version
 
             self.fact("Lucene", lucene_version())
@@ -89,14 +100,15 @@ class Examination:
         except SdretrievalError as error:
             self.fact("Java for Spark", f"none. {error.message} {error.remedy or ''}".rstrip())
 
-    def index(self, index: Path) -> None:
+    def index(self, index: Path, *, check: bool = False) -> None:
+        from sdretrieval.index.commit import latest_commit
         from sdretrieval.index.index_notes import analyzer_of, read_notes
-        from sdretrieval.index.lucene.contents import inspect_index
-        from sdretrieval.index.lucene.export import TIME_FIELD, fingerprint
+        from sdretrieval.index.lucene.contents import check_integrity, inspect_index
+        from sdretrieval.index.lucene.export import TIME_FIELD
         from sdretrieval.index.snapshot import open_snapshot, snapshot_state
 
         try:
-            fingerprint(index)
+            latest_commit(index)
             facts = inspect_index(index)
             made_here = bool(read_notes(index))
             self.fact("index", index)
@@ -112,8 +124,11 @@ class Examination:
             if "contents" not in facts.fields:
                 self.problem("the index has no field 'contents'", "Re-index with `sdretrieval index`.")
                 return
-            state = snapshot_state(index)
+            state = snapshot_state(index, again=check)
             self.fact("snapshot", state if state in ("fresh", "absent") else f"{state}; will be rebuilt at next use")
+            if check:
+                check_integrity(index)
+                self.fact("checksums", "right")
             if state == "fresh":
                 self._dates(open_snapshot(index))
             elif TIME_FIELD in facts.fields:

@@ -19,15 +19,15 @@ def add_field_arguments(
     *,
     id: str = "field of the id (default: id)",
     contents: str = "field of the text (default: contents)",
-    date: str = "field of the date (default: documents have none)",
+    date: str = "field of the date (default: documents have none); a.b is field b of object a",
 ) -> None:
     """Which fields hold id, text and date."""
     add, text = group.add_argument, f"{contents}; repeat it to join several"
     add("--id-field", metavar="NAME", help=id)
     add("--contents-field", metavar="NAME", action="append", default=[], help=text)
     add("--date-field", metavar="NAME", help=date)
-    dates = "strptime pattern of the dates, or epoch_s, epoch_ms; final * = rest"
-    add("--date-format", metavar="PATTERN", help=dates)
+    dates = "strptime pattern of the dates, or epoch_s, epoch_ms; final * = rest; may be repeated: the first that fits"
+    add("--date-format", metavar="PATTERN", action="append", help=f"{dates} (auto: the usual forms)")
 
 
 def add_label_arguments(group: Group, *, default: str | None, help: str) -> None:

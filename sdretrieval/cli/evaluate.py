@@ -10,18 +10,21 @@ import csv
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from sdretrieval.collection.records import Qrels
 from sdretrieval.core.errors import InputError, ParameterError
-from sdretrieval.core.tables import json_number, number, probability, text_table
+from sdretrieval.core.files import atomic_writer
+from sdretrieval.core.tables import NOTHING, json_number, number, probability, text_table
 from sdretrieval.evaluate.curves import CURVE_MEASURES
-from sdretrieval.evaluate.inputs import NamedRun, read_document_times, read_runs, with_baseline
-from sdretrieval.evaluate.measures import DEFAULT_MEASURES, Evaluation, Evaluator
-from sdretrieval.evaluate.residual import residual_qrels, residual_run
-from sdretrieval.evaluate.significance import CORRECTIONS, TESTS, Comparison, compare
+from sdretrieval.evaluate.inputs import ENDINGS, NamedRun, read_document_times, read_runs, with_baseline
+from sdretrieval.evaluate.measures import DEFAULT_MEASURES, Evaluation, Evaluator, is_measure
+from sdretrieval.evaluate.residual import residual_qrels, residual_run, shortened
+from sdretrieval.evaluate.significance import CORRECTIONS, TESTS, Comparison, Pair, compare, tukey
+from sdretrieval.evaluate.systems import measure_agreement
 from sdretrieval.evaluate.time_slices import PERIODS, TimeSlice, evaluate_by_time
 
 SUMMARY = "all"  # what trec_eval and ir_measures call the mean over topics
@@ -29,7 +32,8 @@ SUMMARY = "all"  # what trec_eval and ir_measures call the mean over topics
 EXAMPLE = """\
 examples:
   sdretrieval evaluate qrels/cacm.txt runs/ql.trec runs/sd.trec --measures AP P@5 nDCG@10
-  sdretrieval evaluate qrels/cacm.txt runs/ql.trec -q --output jsonl
+  sdretrieval evaluate qrels/cacm.txt runs/ql.trec AP P@5 -q -o jsonl
+  sdretrieval evaluate -q -m map -m P.5,10 qrels/cacm.txt runs/ql.trec
   sdretrieval evaluate qrels/cacm.txt runs/ql.trec SD=runs/sd.trec --baseline runs/ql.trec --test t wilcoxon
   sdretrieval evaluate qrels/cacm.txt runs/bm25.trec runs/sd.trec --residual feedback.txt
   sdretrieval evaluate qrels/mb.txt runs/ql.trec --by-time week --topic-times topics.times.tsv
@@ -46,6 +50,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_arguments(parser, "table", "jsonl", "csv", "latex")
     add = parser.add_argument
     add("-q", "--per-topic", action="store_true", help="also print every topic")
+    add("--agreement", action="store_true", help="Kendall's τ between the orders that measures put the runs in")
+    add("-n", "--no-summary", action="store_true", help="with -q: no line of means (trec_eval -n)")
     add("--recall-precision", action="store_true", help="add interpolated precision at the 11 recall levels")
     group = parser.add_argument_group("by time")
     group.add_argument("--by-time", choices=tuple(PERIODS), help="the measures by calendar period (UTC)")
@@ -58,29 +64,43 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.output == "latex" and (args.per_topic or args.by_time):
-        raise ParameterError("--output latex has neither topics nor periods", remedy="Use --output csv.")
+    settle_output(args)
+    if args.output_format == "latex" and (args.per_topic or args.by_time):
+        raise ParameterError("latex has neither topics nor periods", remedy="Use --output-format csv.")
     if args.by_time and (args.per_topic or args.baseline):
         raise ParameterError("--by-time prints means only", remedy="Drop --per-topic and --baseline.")
+    settle_words(args)
     args.measures += CURVE_MEASURES if args.recall_precision else ()
     found = evaluate_runs(args)
+    with output_of(args):
+        write(args, found)
+    return 0
+
+
+def write(args: argparse.Namespace, found: EvaluatedRuns) -> None:
     comparisons = compare_runs(args, found) if args.baseline else []
     if args.by_time:
         write_slices(time_slices(args, found), args)
-    elif args.output == "table":
-        print(means_table(found.evaluations, args.places, args.per_topic))
+    elif args.output_format == "table":
+        print(means_table(found.evaluations, args.places, args.per_topic, summary=not args.no_summary))
         if comparisons:
-            print("\n" + comparison_table(comparisons, args.places, args.correction))
-    elif args.output == "latex":
+            print("\n" + comparison_tables(comparisons, args.places, args.correction))
+        if args.tukey:
+            print("\n" + tukey_table(found.evaluations, args.places))
+        if args.agreement:
+            rows = [[a, b, number(tau, args.places)] for (a, b), tau in measure_agreement(found.evaluations).items()]
+            print("\n" + text_table(["measure", "and", "Kendall's τ of the runs"], rows, left=2))
+    elif args.output_format == "latex":
         from sdretrieval.evaluate.report.latex import Block, latex_table
 
         print(latex_table([Block(Path(args.qrels).stem, found.evaluations, comparisons)]), end="")
     else:
-        values = value_records(found.evaluations, args.per_topic)
-        write_records(values, args.output, "run", "query_id", "measure", "value")
-        if args.output == "jsonl":
+        values = value_records(found.evaluations, args.per_topic, summary=not args.no_summary)
+        write_records(values, args.output_format, "run", "query_id", "measure", "value")
+        if args.output_format == "jsonl":
             write_records(map(comparison_record, comparisons))
-    return 0
+            if args.tukey:
+                write_records({"test": "tukey", **vars(pair)} for pair in tukey_pairs(found.evaluations))
 
 
 # -- flags --------------------------------------------------------------------------------------------------------
@@ -90,21 +110,26 @@ def add_evaluation_arguments(parser: argparse.ArgumentParser) -> None:
     """Judgments, runs, measures, tests: what :func:`evaluate_runs` and :func:`compare_runs` read."""
     add, measures = parser.add_argument, " ".join(DEFAULT_MEASURES)
     add("qrels", metavar="QRELS", help="judgments, TREC form: qid 0 docid relevance")
-    add("runs", metavar="RUN", nargs="+", help="TREC run, or NAME=RUN to choose its name")
-    add("--measures", "-m", nargs="+", default=measures.split(), metavar="M", help=f"default: {measures}")
+    add("runs", metavar="RUN", nargs="+", help="TREC run, or NAME=RUN to choose its name; a measure's name is one")
+    add("--measures", "-m", nargs="+", action="extend", default=[], metavar="M", help=f"default: {measures}")
     add("--complete", "-c", action="store_true", help="judged topics without results count as zero (trec_eval -c)")
     add("--rel", "-l", type=int, metavar="N", help="least grade that counts as relevant (trec_eval -l; default 1)")
+    add("--depth", "-M", type=int, metavar="N", help="look at the first N documents only (trec_eval -M)")
+    add("--condensed", "-J", action="store_true", help="leave unjudged documents out of the runs (trec_eval -J)")
     add("--residual", metavar="QRELS", help="leave out what is judged in this file, as --feedback-qrels was given it")
     add = parser.add_argument_group("significance").add_argument
-    add("--baseline", metavar="RUN", help="compare every other run with this one (a path or name)")
+    baseline = "compare every other run with this one (a path or name); may be repeated"
+    add("--baseline", metavar="RUN", action="append", default=[], help=baseline)
     add("--test", nargs="+", choices=tuple(TESTS), default=list(TESTS), help="default: all four")
     add("--correction", choices=CORRECTIONS, default="holm", help="over the runs compared (default: holm)")
     add("--seed", type=int, default=0, help="of the randomisation test (default 0)")
+    add("--tukey", action="store_true", help="all pairs of runs by Tukey's HSD, topics as blocks")
 
 
 def add_output_arguments(parser: Any, *forms: str) -> None:
     add = parser.add_argument
-    add("--output", "-o", choices=forms, default=forms[0], help=f"default: {forms[0]}")
+    add("--output-format", "-o", choices=forms, default=forms[0], help=f"default: {forms[0]}")
+    add("--output", metavar="FILE", help="write there instead of to the screen; .gz compresses it")
     add("--places", "-p", type=int, default=4, metavar="N", help="decimals in tables (default 4; -1: all)")
 
 
@@ -114,21 +139,82 @@ def add_times_arguments(group: Any) -> None:
     group.add_argument("--index", metavar="PATH", help="index whose document times are used")
 
 
+def files_before_measures(words: Sequence[str]) -> list[str]:
+    """A command line whose ``-m`` takes no files: trec_eval's ``-m map QRELS RUN`` as ``QRELS RUN -m map``.
+
+    Flags of several values take all words up to the next flag; what exists as a file is no measure.
+    """
+    kept: list[str] = []
+    first: int | None = None  # where the first flag after the verb stands: files go before it
+    after_measures = False
+    for word in words:
+        if word.startswith("-"):
+            after_measures = word in ("-m", "--measures")
+            first = len(kept) if first is None and any(not one.startswith("-") for one in kept) else first
+        if after_measures and first is not None and _is_file_name(word):
+            kept.insert(first, word)
+            first += 1
+        else:
+            kept.append(word)
+    return kept
+
+
+def _is_file_name(word: str) -> bool:
+    """A file that is there, or a name that only files have."""
+    path = word.partition("=")[2] or word
+    return Path(path).is_file() or Path(word).is_file() or "/" in word or path.endswith(ENDINGS)
+
+
+def settle_words(args: argparse.Namespace) -> None:
+    """Names of measures among the runs are measures, as ir_measures has them; none at all are the usual ones."""
+    names = [word for word in args.runs if not Path(word).exists() and is_measure(word)]
+    files = [word for word in args.runs if word not in names]
+    args.runs, args.measures = files, [*args.measures, *names] or list(DEFAULT_MEASURES)
+    if not files:
+        raise ParameterError("no run was named", remedy="Name the judgments first, then runs: QRELS RUN …")
+
+
+def settle_output(args: argparse.Namespace) -> None:
+    """``--output`` was the format up to version 0.1: still understood, with a note."""
+    if args.output in ("table", "jsonl", "csv", "latex"):
+        note = f"--output {args.output}: a format is --output-format {args.output} (or -o) now; --output is a file"
+        print(note, file=sys.stderr)
+        args.output_format, args.output = args.output, None
+
+
+@contextmanager
+def output_of(args: argparse.Namespace) -> Iterator[None]:
+    """What is printed goes to the file of ``--output``, where one is named."""
+    if args.output is None:
+        yield
+        return
+    with atomic_writer(args.output) as stream, redirect_stdout(stream):
+        yield
+
+
 # -- what they name, measured -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class EvaluatedRuns:
-    """The runs of a command line, and how good they are; ``baseline`` is the position of one of them."""
+    """The runs of a command line, and how good they are; ``baselines`` are positions of some of them."""
 
     qrels: Qrels
     runs: list[NamedRun]
     evaluations: list[Evaluation]
-    baseline: int
+    baselines: tuple[int, ...]
+
+    @property
+    def baseline(self) -> int:
+        """The first, which plots and tables of topics go by."""
+        return self.baselines[0]
 
     @property
     def others(self) -> list[Evaluation]:
-        return [e for i, e in enumerate(self.evaluations) if i != self.baseline]
+        return self.others_than(self.baseline)
+
+    def others_than(self, baseline: int) -> list[Evaluation]:
+        return [e for i, e in enumerate(self.evaluations) if i != baseline]
 
 
 def evaluate_runs(args: argparse.Namespace, *, beside: bool = False) -> EvaluatedRuns:
@@ -138,10 +224,16 @@ def evaluate_runs(args: argparse.Namespace, *, beside: bool = False) -> Evaluate
     qrels, seen = read_qrels(args.qrels), Qrels({}) if args.residual is None else read_qrels(args.residual)
     qrels = residual_qrels(qrels, seen) if seen else qrels
     evaluator = Evaluator(qrels, args.measures, complete=args.complete, rel=args.rel)
-    specs, baseline = with_baseline(args.runs, args.baseline)
+    specs, baselines = args.runs, []
+    for baseline in args.baseline:
+        specs, _ = with_baseline(specs, baseline)
+    baselines = [with_baseline(specs, baseline)[1] for baseline in args.baseline]
     runs = read_runs(specs, beside=beside)
     if seen:
         runs = [replace(named, run=residual_run(named.run, seen)) for named in runs]
+    if args.condensed or args.depth:
+        kept = qrels if args.condensed else None
+        runs = [replace(named, run=shortened(named.run, judged=kept, depth=args.depth)) for named in runs]
     evaluations = [evaluator.evaluate(named.run, named.name) for named in runs]
     for evaluation, named in zip(evaluations, runs, strict=True):
         if not evaluation.topics or set(evaluation.topics) <= set(evaluation.missing_topics):
@@ -153,7 +245,7 @@ def evaluate_runs(args: argparse.Namespace, *, beside: bool = False) -> Evaluate
                 remedy="Check that run and qrels belong together and write topic ids alike.",
             )
     print_notes(evaluations)
-    return EvaluatedRuns(qrels, runs, evaluations, baseline or 0)
+    return EvaluatedRuns(qrels, runs, evaluations, tuple(place or 0 for place in baselines) or (0,))
 
 
 def print_notes(evaluations: Sequence[Evaluation]) -> None:
@@ -166,15 +258,17 @@ def print_notes(evaluations: Sequence[Evaluation]) -> None:
 
 
 def compare_runs(args: argparse.Namespace, found: EvaluatedRuns) -> list[Comparison]:
-    """Every other run against the baseline."""
-    baseline = found.evaluations[found.baseline]
-    return compare(found.others, baseline, tests=args.test, correction=args.correction, seed=args.seed)
+    """Every other run against each baseline."""
+    how: dict[str, Any] = {"tests": args.test, "correction": args.correction, "seed": args.seed}
+    return [c for i in found.baselines for c in compare(found.others_than(i), found.evaluations[i], **how)]
 
 
 # -- tables and records -------------------------------------------------------------------------------------------
 
 
-def means_table(evaluations: Sequence[Evaluation], places: int, per_topic: bool = False) -> str:
+def means_table(
+    evaluations: Sequence[Evaluation], places: int, per_topic: bool = False, *, summary: bool = True
+) -> str:
     measures = evaluations[0].measures
     means = [[number(e.mean[m], places) for m in measures] for e in evaluations]
     if not per_topic:
@@ -183,11 +277,17 @@ def means_table(evaluations: Sequence[Evaluation], places: int, per_topic: bool 
     rows = [
         [e.name, qid, *(number(e.per_topic[m][qid], places) for m in measures)] for e in evaluations for qid in e.topics
     ]
-    rows += [[e.name, SUMMARY, *values] for e, values in zip(evaluations, means, strict=True)]
+    rows += [[e.name, SUMMARY, *values] for e, values in zip(evaluations, means, strict=True) if summary]
     return text_table(["run", "topic", *measures], rows, left=2)
 
 
-def comparison_table(comparisons: Sequence[Comparison], places: int, correction: str) -> str:
+def comparison_tables(comparisons: Sequence[Comparison], places: int, correction: str) -> str:
+    """One table for each baseline."""
+    parts = [[c for c in comparisons if c.baseline == name] for name in dict.fromkeys(c.baseline for c in comparisons)]
+    return "\n\n".join(_comparison_table(part, places, correction) for part in parts)
+
+
+def _comparison_table(comparisons: Sequence[Comparison], places: int, correction: str) -> str:
     tests = list(comparisons[0].tests)
     header = ["run", "measure", "mean", "difference", "%", "95% interval", "win/tie/loss", "d", "P(sup)"]
     rows = []
@@ -215,6 +315,20 @@ def comparison_table(comparisons: Sequence[Comparison], places: int, correction:
     return head + "\n" + text_table([*header, *(f"p {t} " for t in tests)], rows, left=2)
 
 
+def tukey_pairs(evaluations: Sequence[Evaluation]) -> list[Pair]:
+    return [pair for measure in evaluations[0].measures for pair in tukey(evaluations, measure)]
+
+
+def tukey_table(evaluations: Sequence[Evaluation], places: int) -> str:
+    rows = []
+    for pair in tukey_pairs(evaluations):
+        low, high = (number(x, places, sign=True) for x in pair.confidence)
+        told = [number(pair.difference, places, sign=True), f"{low} .. {high}", probability(pair.p_value)]
+        rows.append([pair.run, pair.other, pair.measure, *told])
+    head = "all pairs by Tukey's HSD, topics as blocks; intervals and p-values hold for all pairs of a measure at once"
+    return head + "\n" + text_table(["run", "other", "measure", "difference", "95% interval", "p"], rows, left=3)
+
+
 def write_records(records: Iterable[Mapping[str, Any]], form: str = "jsonl", *columns: str) -> None:
     """JSON lines, or a CSV of these columns, to stdout."""
     if form == "csv":
@@ -226,14 +340,16 @@ def write_records(records: Iterable[Mapping[str, Any]], form: str = "jsonl", *co
             print(json.dumps(record, ensure_ascii=False))
 
 
-def value_records(evaluations: Iterable[Evaluation], per_topic: bool) -> Iterator[dict[str, Any]]:
+def value_records(
+    evaluations: Iterable[Evaluation], per_topic: bool, *, summary: bool = True
+) -> Iterator[dict[str, Any]]:
     """One dictionary per value, with ir_measures' keys (query_id with -q only) and the run's name."""
     for e in evaluations:
         if per_topic:
             for qid in e.topics:
                 for m in e.measures:
                     yield {"run": e.name, "query_id": qid, "measure": m, "value": json_number(e.per_topic[m][qid])}
-        for m in e.measures:
+        for m in e.measures if summary or not per_topic else ():
             query = {"query_id": SUMMARY} if per_topic else {}
             yield {"run": e.name, **query, "measure": m, "value": json_number(e.mean[m])}
 
@@ -271,6 +387,11 @@ def time_slices(args: argparse.Namespace, found: EvaluatedRuns) -> Iterator[tupl
             yield named.name, part
 
 
+def _drop(first: Mapping[str, float], mean: Mapping[str, float], measure: str) -> str:
+    """LongEval's relative drop: (first period - this one) / first period, in percent."""
+    return number(100 * (first[measure] - mean[measure]) / first[measure], 1, sign=True) if first[measure] else NOTHING
+
+
 def document_times(args: argparse.Namespace, wanted: set[str]) -> dict[str, int]:
     """Times of the wanted documents from --doc-times or --index; empty where neither is given."""
     if args.doc_times is not None:
@@ -292,13 +413,17 @@ def write_slices(slices: Iterable[tuple[str, TimeSlice]], args: argparse.Namespa
     columns = ["run", "period", "topics", "relevant"]
     rows = [((name, s.period, s.topics, s.relevant), s.evaluation.mean) for name, s in slices]
     measures = list(rows[0][1]) if rows else []
-    if args.output == "table":
-        cells = [[*map(str, row), *(number(mean[m], args.places) for m in measures)] for row, mean in rows]
-        print(text_table([*columns, *measures], cells, left=2))
+    if args.output_format == "table":
+        first = {name: mean for (name, *_), mean in reversed(rows)}
+        cells = [
+            [*map(str, row), *(number(mean[m], args.places) for m in measures), _drop(first[row[0]], mean, measures[0])]
+            for row, mean in rows
+        ]
+        print(text_table([*columns, *measures, f"drop of {measures[0]}, %"], cells, left=2))
         return
     values = (
         {**dict(zip(columns, row, strict=True)), "measure": m, "value": json_number(mean[m])}
         for row, mean in rows
         for m in measures
     )
-    write_records(values, args.output, *columns, "measure", "value")
+    write_records(values, args.output_format, *columns, "measure", "value")

@@ -92,16 +92,15 @@ def _blend(notes: Mapping[str, Any]) -> dict[str, str]:
     """Each part of a blend with its words, and how far feedback held back, and why."""
     if not notes.get("parts"):
         return {}
-    query, held = notes["query_weight"], notes["agreement"]
+    query, r, best = notes["query_weight"], notes["feedback_weight"], notes["best"]
     depths = " and ".join(", ".join(map(str, notes["depths"])).rsplit(", ", 1))
-    agree, apart = (sum(part[key] for part in held.values()) / len(held) for key in ("depths", "distinct"))
     told = {
-        "held back": f"the query as typed has {query:.2f} of the weight, feedback {1 - query:.2f}: words learnt from "
-        f"{depths} documents agree by {agree:.2f}, and {apart:.2f} of that is of more than one document"
+        "held back": f"the query as typed has {query:.2f} of the weight, words learnt from {depths} documents "
+        f"{1 - query:.2f}: at its best a feedback document scores {significant(best['query'])} by the query's words, "
+        f"{significant(best['feedback'])} by the learnt ones, which are to count {r:g} times as much"
     }
     for name, words in notes["parts"].items():
-        text = "  ".join(f"{word} {weight:.3f}" for word, weight in words.items())
-        told[f"part {name}"] = f"(agrees by {held[name]['depths']:.2f})  {text}"
+        told[f"part {name}"] = "  ".join(f"{word} {weight:.3f}" for word, weight in words.items())
     return told
 
 

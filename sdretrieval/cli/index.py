@@ -13,10 +13,13 @@ from typing import Any
 from sdretrieval.cli.document_options import add_field_arguments
 from sdretrieval.collection.analyzer import LANGUAGES, STEMMERS, AnalyzerSpec
 from sdretrieval.collection.corpus.reading import DOCID_STYLES, FORMATS, Reader
-from sdretrieval.collection.corpus.record import USUAL_DATE_FIELDS, Document, Problems
+from sdretrieval.collection.corpus.record import UNDATED_CHOICES, USUAL_DATE_FIELDS, Document, Problems
 from sdretrieval.collection.corpus.sources import MAX_MEMBER_BYTES
 from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.files import numbered_lines
 from sdretrieval.core.times import format_time
+from sdretrieval.index.commit import latest_commit
+from sdretrieval.index.living import append_documents, delete_documents
 from sdretrieval.index.lucene.indexing import IndexSummary, build_index, check_target
 
 EXAMPLE = """\
@@ -33,6 +36,11 @@ examples:
     sdretrieval index --input news.csv --index indexes/news --id-field url --contents-field body
     sdretrieval index --dataset vaswani --index indexes/vaswani
 
+  to an index that is there: new documents, newer versions of some, and without two of them:
+    sdretrieval index --input june.jsonl --index indexes/mine --append --date-field published
+    sdretrieval index --input corrected.jsonl --index indexes/mine --replace --date-field published
+    sdretrieval index --delete doc17 doc18 --index indexes/mine
+
 The index appears whole or not at all. Dates may be ISO 8601, RFC 2822, YYYYMMDD, epoch seconds or ms.
 """
 
@@ -40,6 +48,8 @@ The index appears whole or not at all. Dates may be ISO 8601, RFC 2822, YYYYMMDD
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     source = parser.add_argument_group("what to index").add_mutually_exclusive_group(required=True)
+    ids = "delete these documents from the index; @FILE names a file of ids, one a line"
+    source.add_argument("--delete", nargs="+", metavar="ID", help=ids)
     source.add_argument(
         "--input", nargs="+", metavar="PATH", help="files, folders or archives (.tar, .tar.gz, .zip); .gz is fine"
     )
@@ -49,7 +59,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     building = parser.add_argument_group("how to index it")
     add, switch = building.add_argument, argparse.BooleanOptionalAction
     add("--index", required=True, metavar="DIR", help="folder of the index to make")
-    add("--overwrite", action="store_true", help="replace an index that is there")
+    what = building.add_mutually_exclusive_group()
+    what.add_argument("--overwrite", action="store_true", help="replace an index that is there")
+    what.add_argument("--append", action="store_true", help="add to an index that is there; its analyzer is kept")
+    what.add_argument("--replace", action="store_true", help="the same; documents of an id it has replace those")
     add("--language", choices=LANGUAGES, default="en", metavar="CODE", help=", ".join(LANGUAGES))
     add("--stemmer", choices=STEMMERS, default="porter", help="of English (default: porter)")
     add("--keep-stopwords", action="store_true", help="of English (default: remove them)")
@@ -74,48 +87,69 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
     ids = "id of a document that is a file: its name (default) or its path below the input"
     add("--docid", choices=DOCID_STYLES, default="stem", help=ids)
     add("--skip-bad", action="store_true", help="count and list bad documents instead of stopping")
+    undated = "documents without a readable date (default: keep those without; a date that cannot be read is bad, "
+    add("--undated", choices=UNDATED_CHOICES, help=undated + "and with --skip-bad the document is kept undated)")
     most = "most that one member of an archive may hold (default: %(default)s)"
     add("--max-member-mb", type=int, default=MAX_MEMBER_BYTES >> 20, metavar="MB", help=most)
 
 
 def run(args: argparse.Namespace) -> int:
     target = Path(args.index)
-    check_target(target, overwrite=args.overwrite)  # before a long read
+    if args.delete:
+        return _tell(args, delete_documents(_ids(args.delete), target), {})
+    changing = args.append or args.replace
+    if changing:
+        latest_commit(target)  # before a long read, as the next
+    else:
+        check_target(target, overwrite=args.overwrite)
     problems = Problems(skip=args.skip_bad)
     ignored: list[str] = []
+    dates = Problems(skip=True)
     hint = _DateHint(args.date_field)
-    documents = _documents(args, problems, ignored)
-    summary = build_index(
-        hint.watch(documents),
-        target,
-        threads=args.threads,
-        overwrite=args.overwrite,
-        problems=problems,
-        notes={"source": _notes(args)},
-        **building_options(args),
-    )
-    for line in _warnings(summary, ignored, hint):
-        print(f"sdretrieval index: {line}", file=sys.stderr)
-    if args.json:
-        print(json.dumps({"index": str(target), **summary.to_json()}, ensure_ascii=False))
+    documents = _documents(args, problems, dates, ignored)
+    given: dict[str, Any] = {"threads": args.threads, "problems": problems, "notes": {"source": _notes(args)}}
+    options = building_options(args)
+    if changing:
+        analyzer = None if options["analyzer"] == AnalyzerSpec() else options["analyzer"]
+        summary = append_documents(hint.watch(documents), target, replace=args.replace, analyzer=analyzer, **given)
     else:
-        print(_table(target, summary))
+        summary = build_index(hint.watch(documents), target, overwrite=args.overwrite, **given, **options)
+    for line in _warnings(args, summary, problems, dates, ignored, hint):
+        print(f"sdretrieval index: {line}", file=sys.stderr)
+    told = {"problems": list(problems.grouped()), "dates": list(dates.grouped()), "ignored": ignored}
+    return _tell(args, summary, told, dates.count if args.undated == "drop" else 0)
+
+
+def _tell(args: argparse.Namespace, summary: IndexSummary, told: dict[str, Any], dropped: int = 0) -> int:
+    if args.json:
+        print(json.dumps({"index": args.index, **summary.to_json(), **told}, ensure_ascii=False))
+    else:
+        print(_table(Path(args.index), summary, dropped))
     return 0
 
 
-def _documents(args: argparse.Namespace, problems: Problems, ignored: list[str]) -> Iterator[Document]:
+def _ids(words: list[str]) -> Iterator[str]:
+    """Ids as typed, and those of files given as @FILE."""
+    for word in words:
+        if word.startswith("@"):
+            yield from (line.strip() for _, line in numbered_lines(word[1:]) if line.strip())
+        else:
+            yield word
+
+
+def _documents(args: argparse.Namespace, problems: Problems, dates: Problems, ignored: list[str]) -> Iterator[Document]:
     options = reading_options(args)
     if not args.dataset:
         exclude = (Path(args.index),)
-        return Reader(**options, exclude=exclude, problems=problems, ignored=ignored).read(args.input)
+        return Reader(**options, exclude=exclude, problems=problems, dates=dates, ignored=ignored).read(args.input)
     if args.id_field or args.format != "auto":
         raise ParameterError(
             "--id-field and --format are for files; a dataset knows its own.", remedy="Leave them out."
         )
     from sdretrieval.plugins import datasets
 
-    chosen = {name: options[name] for name in ("contents", "date", "date_format")}
-    return datasets.documents(args.dataset, problems=problems, **chosen)
+    chosen = {name: options[name] for name in ("contents", "date", "date_format", "undated")}
+    return datasets.documents(args.dataset, problems=problems, dates=dates, **chosen)
 
 
 def reading_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -126,6 +160,7 @@ def reading_options(args: argparse.Namespace) -> dict[str, Any]:
         "contents": tuple(args.contents_field),
         "date": args.date_field,
         "date_format": args.date_format,
+        "undated": args.undated,
         "encoding": args.encoding,
         "docid_style": args.docid,
         "delimiter": "\t" if args.delimiter == r"\t" else args.delimiter,
@@ -162,35 +197,55 @@ class _DateHint:
             yield document
 
 
-def _warnings(summary: IndexSummary, ignored: list[str], hint: _DateHint) -> Iterator[str]:
-    if summary.skipped:
-        yield f"skipped {summary.skipped:,} bad documents:"
-        yield from (f"  {line}" for line in summary.skipped_list)
-        if summary.skipped > len(summary.skipped_list):
-            yield f"  … and {summary.skipped - len(summary.skipped_list):,} more"
+def _warnings(
+    args: argparse.Namespace,
+    summary: IndexSummary,
+    problems: Problems,
+    dates: Problems,
+    ignored: list[str],
+    hint: _DateHint,
+) -> Iterator[str]:
+    if dates.count:
+        what = "left out" if args.undated == "drop" else "kept, undated,"
+        yield f"{what} {dates.count:,} documents without a date that could be read:"
+        yield from (f"  {line}" for line in dates.grouped())
+    if problems.count:
+        yield f"skipped {problems.count:,} bad documents:"
+        yield from (f"  {line}" for line in problems.grouped())
     if summary.empty:
         shown = ", ".join(summary.empty_docids[:5]) + (" …" if summary.empty > 5 else "")
         yield f"left out {summary.empty:,} documents without text ({shown})"
     if ignored:
         shown = ", ".join(ignored[:3]) + (" …" if len(ignored) > 3 else "")
-        yield f"ignored {len(ignored):,} files of unknown format ({shown}); --format reads them all"
+        why = "of unknown format" if args.format == "auto" else "that hold no text"
+        yield f"ignored {len(ignored):,} files {why} ({shown})" + (
+            "; --format reads them" if args.format == "auto" else ""
+        )
     if hint.found:
         yield f"documents have a field {hint.found!r}; --date-field {hint.found} would give them times"
 
 
-def _table(target: Path, summary: IndexSummary) -> str:
+def _table(target: Path, summary: IndexSummary, dropped: int = 0) -> str:
     dates = "none"
     if summary.earliest is not None and summary.latest is not None:
         dates = f"{format_time(summary.earliest)} .. {format_time(summary.latest)}"
+    change = f" ({summary.added:,} added, {summary.deleted:,} deleted)" if summary.added or summary.deleted else ""
     rows = [
         ("index", str(target)),
-        ("documents", f"{summary.documents:,}"),
+        ("documents", f"{summary.documents:,}{change}"),
         ("tokens", f"{summary.tokens:,}"),
         ("unique terms", f"{summary.terms:,}"),
         ("dates", dates),
         ("undated", f"{summary.undated:,}"),
-        ("skipped", f"{summary.skipped:,}"),
+        ("skipped", f"{summary.skipped + dropped + summary.empty:,}" + _why(summary, dropped)),
         ("size", f"{summary.bytes / 1e6:,.1f} MB"),
         ("seconds", f"{summary.seconds:.1f} ({summary.seconds_reading:.1f} reading)"),
     ]
     return "\n".join(f"{name:<13}{value}" for name, value in rows)
+
+
+def _why(summary: IndexSummary, dropped: int) -> str:
+    """Of documents that were left out, how many for which reason."""
+    reasons = {"bad": summary.skipped, "without a date": dropped, "without text": summary.empty}
+    told = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items() if count)
+    return f" ({told})" if told else ""

@@ -20,12 +20,14 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 from sdretrieval import __version__
+from sdretrieval.cli.terminal import visible_controls
 from sdretrieval.core.errors import SdretrievalError
 
 # The one list of verbs: verb -> (module in this folder, one line of help).
 VERBS: dict[str, tuple[str, str]] = {
     "index": ("index", "turn a corpus into a Lucene index"),
     "search": ("search", "rank a collection for topics, and write a TREC run"),
+    "serve": ("serve", "search by typing: a page in the browser, REST and MCP"),
     "rerank": ("rerank", "rescore the documents of a TREC run"),
     "models": ("models", "list the ranking models and their parameters"),
     "explain": ("explain", "show what a model learnt for a query, and why a document ranks where it does"),
@@ -134,12 +136,21 @@ def _parser(chosen: str | None) -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
+    with visible_controls():
+        return _main(argv)
+
+
+def _main(argv: list[str] | None) -> int:
     is_program = argv is None  # and not a function of another
     argv = sys.argv[1:] if argv is None else argv
     # A command imports and computes much and leaves hardly any garbage: looking for it every 700 objects, as Python
     # does, takes a twentieth of a search.
     gc.set_threshold(100_000)
-    args = _parser(next((word for word in argv if not word.startswith("-")), None)).parse_args(argv)
+    verb = next((word for word in argv if not word.startswith("-")), None)
+    parser, words = _parser(verb), argv
+    if verb in ("evaluate", "compare", "report"):
+        words = importlib.import_module("sdretrieval.cli.evaluate").files_before_measures(argv)
+    args = parser.parse_args(words)
     args.is_program = is_program
     args.command = ["sdretrieval", *map(_without_secret, argv)]  # for manifests: files that are handed on
     try:

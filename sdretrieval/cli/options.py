@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sdretrieval.collection.records import Qrels, Topic
 from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.files import STANDARD
 from sdretrieval.ranking.base import Ranker
 from sdretrieval.ranking.profile_files import weakness
 from sdretrieval.ranking.registry import make_ranker
@@ -98,9 +102,14 @@ def say_judged(judged: Qrels | None, ranker: Ranker, topics: list[Topic], snapsh
         )
 
 
-def add_topic_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+def add_topic_arguments(parser: argparse.ArgumentParser, *, required: bool = True, typed: bool = False) -> None:
+    """``typed``: with a flag for a query in the place of a file."""
     group = parser.add_argument_group("topics")
-    group.add_argument("--topics", required=required, metavar="FILE", help="TSV, JSONL, TREC, SMART, Microblog …")
+    source = group.add_mutually_exclusive_group(required=required) if typed else group
+    told = "TSV, JSONL, TREC, SMART, Microblog …; - for standard input"
+    source.add_argument("--topics", required=required and not typed, metavar="FILE", help=told)
+    if typed:
+        source.add_argument("--query", metavar="TEXT", help="one query, as typed; without --output, hits to read")
     group.add_argument("--topic-format", metavar="NAME", help="where the format is not told from the file")
     group.add_argument("--topic-field", default="title", metavar="FIELD", help="title, desc, narr, or title+desc …")
     group.add_argument("--topic-times", metavar="FILE", help="query times: qid, tab, ISO time")
@@ -109,10 +118,24 @@ def add_topic_arguments(parser: argparse.ArgumentParser, *, required: bool = Tru
 def topics_from(args: argparse.Namespace) -> list[Topic]:
     from sdretrieval.collection.trec import read_topics
 
+    if getattr(args, "query", None) is not None:
+        return [Topic("query", args.query)]
     topics = read_topics(args.topics, format=args.topic_format, field=args.topic_field, times=args.topic_times)
     if not topics:
         raise InputError("no topics in it", file=args.topics)
     return topics
+
+
+@contextmanager
+def standard_input(args: argparse.Namespace) -> Iterator[None]:
+    """``--topics -``: standard input in a file of its own, since files of topics are looked at more than once."""
+    if args.topics != STANDARD:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="sdretrieval-") as folder:
+        args.topics = str(Path(folder, "standard-input"))
+        Path(args.topics).write_bytes(sys.stdin.buffer.read())
+        yield
 
 
 def add_threads_argument(parser: argparse.ArgumentParser) -> None:

@@ -13,6 +13,7 @@ from sdretrieval.cli.evaluate import (
     compare_runs,
     document_times,
     evaluate_runs,
+    settle_words,
 )
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.evaluate.inputs import read_documents
@@ -53,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
     if not args.output.endswith((".html", ".htm")):
         raise ParameterError(f"--output is a page, got {args.output!r}", remedy="End its name in .html.")
+    settle_words(args)
     topics = read_topics(args.topics) if args.topics else []
     found = evaluate_runs(args, beside=True)
     wanted = find_mentioned(found)

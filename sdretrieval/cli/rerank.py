@@ -53,14 +53,15 @@ def run(args: argparse.Namespace) -> int:
 
     read = cache(read_run)  # when all is known to be in place, and once
 
-    def rank(snapshot: Snapshot, topics: list[Topic], ranker: Ranker, **options: Any) -> Run:
+    def rank(snapshot: Snapshot, topics: list[Topic], ranker: Ranker, **settings: Any) -> Run:
         given = read(args.run_file)
-        if "report" in options:  # once, not for the leak check too
+        if "report" in settings:  # once, not for the leak check too
             say_unmatched({topic.qid for topic in topics}, given)
-        options.update(hits=args.hits, missing=args.missing, run_weight=args.run_weight)
-        return rerank(snapshot, given, topics, ranker, **options)
+        settings.update(hits=args.hits, missing=args.missing, run_weight=args.run_weight)
+        return rerank(snapshot, given, topics, ranker, **settings)
 
-    return rank_and_write(args, "rerank", rank, {"topics": args.topics, "run": args.run_file})
+    with options.standard_input(args):
+        return rank_and_write(args, "rerank", rank, {"topics": args.topics, "run": args.run_file})
 
 
 def say_unmatched(topics: set[str], given: Run) -> None:

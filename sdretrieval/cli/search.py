@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from sdretrieval.cli import options, time_options
+from sdretrieval.core.errors import ParameterError
 
 if TYPE_CHECKING:
     from sdretrieval.collection.records import Ranking, Run, Topic
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = """\
 examples:
+  sdretrieval search --index indexes/mine --query "oil tanker spill"
   sdretrieval search --index indexes/mine --topics topics.tsv --output runs/blend.txt
   sdretrieval search --index indexes/mine --topics topics.tsv --model rm3 --profile anserini --output runs/rm3.txt
   sdretrieval search --index indexes/mine --topics topics.tsv --model sd --set fb_docs=50 --output runs/sd.txt
@@ -45,15 +47,16 @@ RECORDED = (
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     options.add_index_argument(parser)
-    add_output_arguments(parser)
-    parser.add_argument("--hits", type=options.positive, default=1000, metavar="N", help="default: %(default)s")
-    options.add_topic_arguments(parser)
+    add_output_arguments(parser, required=False)
+    parser.add_argument("--hits", type=options.positive, metavar="N", help="default: 1000; of hits to read, 10")
+    options.add_topic_arguments(parser, typed=True)
     options.add_model_arguments(parser)
     time_options.add_time_arguments(parser)
 
 
-def add_output_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--output", required=True, metavar="FILE", help="the run; .gz compresses it")
+def add_output_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    told = "the run; .gz compresses it, - is standard output"
+    parser.add_argument("--output", required=required, metavar="FILE", help=told)
     parser.add_argument("--tag", help="last column of the run (default: the model's name)")
     options.add_threads_argument(parser)
     parser.add_argument(
@@ -68,20 +71,25 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
 
 def check_outputs(args: argparse.Namespace) -> None:
     """Before any work: can the files be written at its end?"""
-    from sdretrieval.core.files import check_writable
+    from sdretrieval.core.files import STANDARD, check_writable
 
-    check_writable(args.output)
-    if args.save_expansion:
-        check_writable(args.save_expansion)
+    for file in (args.output, args.save_expansion):
+        if file and file != STANDARD:
+            check_writable(file)
 
 
 def run(args: argparse.Namespace) -> int:
     from sdretrieval.ranking.retrieval import search
 
+    args.hits = args.hits or (1000 if args.output else 10)
+
     def rank(snapshot: Snapshot, topics: list[Topic], ranker: Ranker, **given: Any) -> Run:
         return search(snapshot, topics, ranker, hits=args.hits, **given)
 
-    return rank_and_write(args, "search", rank, {"topics": args.topics})
+    if args.query is None and args.output is None:
+        raise ParameterError("a run of topics needs a place", remedy="Pass --output FILE, or - for standard output.")
+    with options.standard_input(args):
+        return rank_and_write(args, "search", rank, {"topics": args.topics})
 
 
 def rank_and_write(args: argparse.Namespace, verb: str, rank: Callable[..., Run], inputs: dict[str, str]) -> int:
@@ -101,6 +109,11 @@ def rank_and_write(args: argparse.Namespace, verb: str, rank: Callable[..., Run]
     time_options.say_time(ranker, report, snapshot)
     if args.leak_check:
         time_options.say_leaks(found, ranker, topics, snapshot, lambda other: rank(snapshot, topics, other, **given))
+    if args.output is None:
+        from sdretrieval.cli.hit_list import print_hits
+
+        print_hits(snapshot, topics[0], found[topics[0].qid])
+        return 0
     write(args, verb, found, ranker, snapshot, report, began, inputs)
     return 0
 

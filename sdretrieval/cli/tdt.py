@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sdretrieval.cli.evaluate import add_output_arguments, output_of, settle_output, with_baseline
 from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.core.tables import json_number
 
@@ -26,7 +27,7 @@ examples:
     sdretrieval tdt qrels.txt RM=runs/rm.trec SD=runs/sd.trec --documents 21578 --baseline RM --det det.png
 
   every story, for a program:
-    sdretrieval tdt qrels.txt decisions.jsonl -q --output jsonl
+    sdretrieval tdt qrels.txt decisions.jsonl -q -o jsonl
 
 Costs are normalised: 1 is what saying no (or yes) to everything costs. MinCost is at the best common threshold; actual
 cost is that of the decisions in the file. A document without a judgment is taken for off topic (--judged-only: left
@@ -63,18 +64,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     group.add_argument("--baseline", metavar="FILE", help="compare every other file with this one (a path or name)")
     group.add_argument("-q", "--per-topic", action="store_true", help="also print every story")
-    group.add_argument("--output", "-o", choices=("table", "jsonl", "csv"), default="table", help="default: table")
-    group.add_argument("--places", "-p", type=int, default=4, metavar="N", help="decimals in tables (default 4)")
+    add_output_arguments(group, "table", "jsonl", "csv")
     group.add_argument("--det", metavar="FILE", help="draw the DET curves: .png, .svg or .pdf")
     group.add_argument("--det-points", metavar="FILE", help="write the points of the curves as CSV")
 
 
 def run(args: argparse.Namespace) -> int:
-    from sdretrieval.cli.evaluate import with_baseline
     from sdretrieval.core.plotting import check_figure_name
     from sdretrieval.evaluate.inputs import split_names
     from sdretrieval.learn.tracking.tdt import Costs, compare_trackers
 
+    settle_output(args)
     costs = Costs(args.p_target, args.c_miss, args.c_fa)
     if args.det is not None:
         check_figure_name(args.det)
@@ -85,16 +85,8 @@ def run(args: argparse.Namespace) -> int:
     if baseline is not None:
         first = evaluations[baseline]
         comparisons = [compare_trackers(one, first) for one in evaluations if one is not first]
-    if args.output == "table":
-        _print_table(evaluations, comparisons, args)
-    elif args.output == "jsonl":
-        for record in (*_records(evaluations, args.per_topic), *map(_comparison_record, comparisons)):
-            print(json.dumps(record, ensure_ascii=False))
-    else:
-        columns = ["system", "topic", "cost", "p_miss", "p_fa", "own_min_cost"]
-        found = _records(evaluations, args.per_topic)
-        # what the line of all stories does not have is its MinCost
-        _write_csv(sys.stdout, columns, ([one.get(name, one.get("min_cost")) for name in columns] for one in found))
+    with output_of(args):
+        _write(evaluations, comparisons, args)
     if args.det is not None:
         from sdretrieval.learn.tracking.det import write_det
 
@@ -102,6 +94,19 @@ def run(args: argparse.Namespace) -> int:
     if args.det_points is not None:
         _write_points(args.det_points, evaluations)
     return 0
+
+
+def _write(evaluations: Sequence[TdtEvaluation], comparisons: Sequence[Comparison], args: argparse.Namespace) -> None:
+    if args.output_format == "table":
+        _print_table(evaluations, comparisons, args)
+    elif args.output_format == "jsonl":
+        for record in (*_records(evaluations, args.per_topic), *map(_comparison_record, comparisons)):
+            print(json.dumps(record, ensure_ascii=False))
+    else:
+        columns = ["system", "topic", "cost", "p_miss", "p_fa", "own_min_cost"]
+        found = _records(evaluations, args.per_topic)
+        # what the line of all stories does not have is its MinCost
+        _write_csv(sys.stdout, columns, ([one.get(name, one.get("min_cost")) for name in columns] for one in found))
 
 
 def _documents(args: argparse.Namespace) -> int | None:

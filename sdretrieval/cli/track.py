@@ -138,9 +138,10 @@ def _run(args: argparse.Namespace, outputs: Outputs, folder: StateFolder) -> Non
         outputs.write(step)
     if resumed:
         print(f"going on after {tracker.n_seen:,} documents ({len(tracker.names)} stories)", file=sys.stderr)
-    folder.checkpoint(tracker, outputs.lengths())
     problems = Problems(skip=args.skip_bad)
+    # Before the checkpoint: an index's words have their numbers then, and sums the same order when it goes on.
     stream = _stream(args, tracker.background, spec, problems)
+    folder.checkpoint(tracker, outputs.lengths())
     if resumed:
         stream = _continued(stream, tracker.n_seen, folder.notes)
     count, began = Counter[str](), time.perf_counter()

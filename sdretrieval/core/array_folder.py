@@ -1,18 +1,27 @@
 """Folders of plain arrays that are mapped, not read: what snapshots and the sums of shards are on disk.
 
-Each array is a file ``<name>.bin`` of little-endian numbers. A file of notes in JSON is written last; it has the format
-and the size of each array in bytes. A folder without notes, or with a file of another size, is not whole.
+Each array is a file ``<name>.bin`` of little-endian numbers. A file of notes in JSON is written last; it has the
+format, and the size and checksum (XXH3, 64 bits) of each array. A folder without notes, or with a file of another size,
+is not whole. Contents are checked when a folder is first opened by a process tree, and when it has changed since:
+checksums, and the :class:`Rule` of each array, so that no compiled loop walks out of one, whoever wrote the folder.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from sdretrieval.core.disk import allocate, sync_folder
+
+LARGEST_NOTES = 1 << 24  # bytes
+_CHECKED = "SDRETRIEVAL_CHECKED"  # in the environment, which processes hand on: states of folders found whole
+_KEPT = 50  # such states
 
 
 def array_file(folder: Path, name: str) -> Path:
@@ -33,23 +42,70 @@ def map_arrays(folder: Path, types: Mapping[str, str]) -> dict[str, np.ndarray]:
 
 
 @dataclass(frozen=True)
+class Rule:
+    """What must hold of an array besides its checksum: a checksum comes from the same hands as the array."""
+
+    length_of: str | None = None  # it is as long as that array, and
+    extra: int = 0  # longer by this
+    points_into: str | None = None  # it ascends from 0 to the length of that array
+    is_text: bool = False  # where that array is text, in UTF-8
+    below: str | None = None  # values are from 0 to below the length of that array
+    at_least: int | None = None
+
+    def broken(self, values: np.ndarray, arrays: Mapping[str, np.ndarray]) -> str | None:
+        """What does not hold; None when all does."""
+        if self.length_of is not None and len(values) != len(arrays[self.length_of]) + self.extra:
+            return f"has {len(values)} entries, {self.length_of} has {len(arrays[self.length_of])}"
+        if self.points_into is not None:
+            return self._badly_pointing(values, arrays[self.points_into])
+        if len(values) == 0:
+            return None
+        if self.below is not None and not (values.min() >= 0 and values.max() < len(arrays[self.below])):
+            return f"points outside of {self.below}"
+        if self.at_least is not None and values.min() < self.at_least:
+            return f"has a value below {self.at_least}"
+        return None
+
+    def _badly_pointing(self, values: np.ndarray, into: np.ndarray) -> str | None:
+        if len(values) == 0 or values[0] != 0 or values[-1] != len(into) or (values[1:] < values[:-1]).any():
+            return f"does not ascend from 0 to the length of {self.points_into}"
+        if self.is_text:
+            try:
+                into.tobytes().decode("utf-8")
+            except UnicodeDecodeError:
+                return f"points into {self.points_into}, which is not UTF-8"
+            starts = into[values[:-1][values[:-1] < len(into)]]
+            if ((starts & 0xC0) == 0x80).any():
+                return f"points into the middle of a character of {self.points_into}"
+        return None
+
+
+def checksum(values: np.ndarray) -> str:
+    from xxhash import xxh3_64_hexdigest  # only where arrays are written or first opened
+
+    return xxh3_64_hexdigest(np.ascontiguousarray(values).data)
+
+
+@dataclass(frozen=True)
 class ArrayFolder:
-    """A kind of such folders. ``types``: dtype by name; ``notes``: the file of notes."""
+    """A kind of such folders. ``types``: dtype by name; ``notes``: the file of notes; ``rules``: what must hold."""
 
     types: Mapping[str, str]
     notes: str
     version: int
+    rules: Mapping[str, Rule] = field(default_factory=dict)
 
     def map(self, folder: Path) -> dict[str, np.ndarray]:
         return map_arrays(folder, self.types)
 
     def create(self, folder: Path, name: str, size: int) -> np.ndarray:
-        """A new array on disk, to be filled."""
+        """A new array on disk, to be filled; its room is taken, so that filling it cannot fail."""
         path, dtype = array_file(folder, name), self.types[name]
         if size == 0:
             path.touch()
             return np.zeros(0, dtype=dtype)
-        return np.memmap(path, dtype=dtype, mode="w+", shape=(size,))
+        allocate(path, size * np.dtype(dtype).itemsize)
+        return np.memmap(path, dtype=dtype, mode="r+", shape=(size,))
 
     def write(self, folder: Path, arrays: Mapping[str, np.ndarray], **about: Any) -> None:
         """All arrays, then the notes, with ``about`` in them."""
@@ -59,22 +115,67 @@ class ArrayFolder:
         self.finish(folder, **about)
 
     def finish(self, folder: Path, **about: Any) -> None:
-        """The notes on arrays that are there."""
-        sizes = {name: array_file(folder, name).stat().st_size for name in self.types}
-        (folder / self.notes).write_text(json.dumps({"format": self.version, **about, "sizes": sizes}, indent=1))
+        """The notes on arrays that are there. They are synced; arrays need not be, for their checksums tell."""
+        arrays = self.map(folder)
+        sizes = {name: values.nbytes for name, values in arrays.items()}
+        checksums = {name: checksum(values) for name, values in arrays.items()}
+        with open(folder / self.notes, "w", encoding="utf-8") as stream:
+            json.dump({"format": self.version, **about, "sizes": sizes, "checksums": checksums}, stream, indent=1)
+            stream.flush()
+            os.fsync(stream.fileno())
+        sync_folder(folder)
 
-    def problem(self, folder: Path, check: Callable[[dict], str | None] = lambda notes: None) -> str | None:
-        """What is wrong with a folder, by itself or by a ``check`` of its notes; None when it is whole."""
+    def read_notes(self, folder: Path) -> dict[str, Any]:
+        """The notes of a folder, as they are: an OSError or ValueError where they cannot be read."""
+        with open(folder / self.notes, "rb") as stream:
+            text = stream.read(LARGEST_NOTES)
         try:
-            notes = json.loads((folder / self.notes).read_text())
+            notes = json.loads(text)
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
+        if not isinstance(notes, dict):
+            raise ValueError("not an object")
+        return notes
+
+    def problem(
+        self, folder: Path, check: Callable[[dict], str | None] = lambda notes: None, *, again: bool = False
+    ) -> str | None:
+        """What is wrong with a folder, by itself or by a ``check`` of its notes; None when it is whole.
+
+        Contents are read only where this process, or one it comes from, has not seen this state, or with ``again``.
+        """
+        try:
+            notes = self.read_notes(folder)
             if notes["format"] != self.version:
-                return f"format {notes['format']}"
+                return f"format {notes['format']}"[:80]
             for name in self.types:
                 size = array_file(folder, name).stat().st_size
                 if size != notes["sizes"][name]:
-                    return f"{name}.bin has {size} bytes instead of {notes['sizes'][name]}"
-            return check(notes)
+                    return f"{name}.bin has {size} bytes instead of {notes['sizes'][name]}"[:120]
+            return check(notes) or self._content_problem(folder, notes["checksums"], again)
         except FileNotFoundError as error:
             return f"{Path(error.filename).name} is missing"
         except (OSError, ValueError, KeyError, TypeError) as error:
             return f"{self.notes} is damaged ({error})"
+
+    def _content_problem(self, folder: Path, checksums: Mapping[str, str], again: bool) -> str | None:
+        state = self._state(folder)
+        checked = os.environ.get(_CHECKED, "").split()
+        if state in checked and not again:
+            return None
+        arrays = self.map(folder)
+        for name, values in arrays.items():
+            if checksum(values) != checksums[name]:
+                return f"{name}.bin is damaged: its checksum is wrong"
+            if told := self.rules.get(name, Rule()).broken(values, arrays):
+                return f"{name}.bin {told}"
+        os.environ[_CHECKED] = " ".join([*checked, state][-_KEPT:])
+        return None
+
+    def _state(self, folder: Path) -> str:
+        """Changes with any change of a file."""
+        from xxhash import xxh3_64_hexdigest  # as above
+
+        files = [folder / self.notes, *(array_file(folder, name) for name in self.types)]
+        about = [(s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for s in map(Path.stat, files)]
+        return xxh3_64_hexdigest(repr((folder.resolve().name, about)).encode())

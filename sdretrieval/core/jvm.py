@@ -7,7 +7,6 @@ the class path and only options that every Java >= 21 understands.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sdretrieval.core.anserini import anserini_jar
 from sdretrieval.core.errors import JavaError
 
 MINIMUM_JAVA = 21
@@ -130,25 +130,6 @@ def find_spark_java(lowest: int = 17, below: int = 24) -> JavaRuntime:
     )
 
 
-def anserini_jar() -> Path:
-    """Anserini's jar inside the installed Pyserini (found without importing it)."""
-    override = os.environ.get("ANSERINI_CLASSPATH")
-    if override:
-        folder = Path(override)
-    else:
-        spec = importlib.util.find_spec("pyserini")
-        if spec is None or not spec.submodule_search_locations:
-            raise JavaError(
-                "Pyserini is not installed.",
-                remedy="Run `make venv`, or `pip install --no-deps -r requirements/runtime.txt`.",
-            )
-        folder = Path(next(iter(spec.submodule_search_locations))) / "resources" / "jars"
-    jars = sorted(folder.glob("anserini-*-fatjar.jar"))
-    if not jars:
-        raise JavaError(f"no anserini-*-fatjar.jar in {folder}.", remedy="Re-install Pyserini.")
-    return jars[-1]
-
-
 def _options() -> list[str]:
     return [
         "-Xrs",  # leave Ctrl-C to Python: otherwise the JVM exits under us
@@ -174,7 +155,7 @@ def start_jvm() -> None:
                     "only in the parent: snapshots need no Java once built.",
                 )
             return
-        import jnius_config  # here and below: pyjnius and Pyserini are slow to import, and most commands need no Java
+        import jnius_config  # here and below: pyjnius is slow to import, and most commands need no Java
 
         if not jnius_config.vm_running:
             java = find_java()
@@ -186,11 +167,10 @@ def start_jvm() -> None:
 
 
 def _start_and_join() -> None:
-    """Importing jnius starts the configured JVM; Pyserini, imported after it, finds it running and joins."""
+    """Importing jnius starts the configured JVM; Pyserini, where it is imported later, finds it running and joins."""
     try:
-        # starts Java, and joins it
+        # starts Java
         import jnius  # noqa: F401
-        import pyserini.pyclass  # noqa: F401
     except Exception as error:  # pyjnius raises bare Exception and JavaException alike
         raise JavaError(f"Java did not start: {error}", remedy="Run `sdretrieval doctor`.") from error
 
@@ -198,7 +178,7 @@ def _start_and_join() -> None:
 def java_class(name: str) -> Any:
     """A Java class as a Python object (pyjnius), starting the JVM at first need."""
     start_jvm()
-    from pyserini.pyclass import autoclass  # starts Java
+    from jnius import autoclass  # starts Java
 
     return autoclass(name)
 
@@ -212,8 +192,7 @@ def run_java(folder: Path, class_name: str, arguments: list[str]) -> str:
     if any("\n" in argument for argument in arguments):
         raise JavaError(f"a path with a line break cannot be handed to Java: {arguments!r}")
     start_jvm()
-    from jnius import JavaException  # starts Java
-    from pyserini.pyclass import autoclass  # starts Java
+    from jnius import JavaException, autoclass  # starts Java
 
     url = autoclass("java.io.File")(str(folder)).toURI().toURL()
     loader = autoclass("java.net.URLClassLoader")([url], autoclass("java.lang.ClassLoader").getSystemClassLoader())
@@ -227,6 +206,7 @@ def run_java(folder: Path, class_name: str, arguments: list[str]) -> str:
         lookup = autoclass("java.lang.invoke.MethodHandles").publicLookup()
         return str(lookup.findStatic(runner, "run", signature).invokeWithArguments(lines))
     except JavaException as error:
-        raise JavaError(f"{class_name}: {error.innermessage or error}") from error
+        kind = str(error.classname or "").replace("/", ".").rpartition(".")[2]
+        raise JavaError(f"{class_name}: {kind}: {error.innermessage or error}") from error
     finally:
         loader.close()

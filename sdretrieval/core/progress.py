@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -19,4 +20,7 @@ def bar(items: Iterable | None = None, *, total: int | None = None, label: str =
     """The bar itself, for work that is not a plain loop: ``with bar(total=9) as b: b.update(3)``."""
     from tqdm import tqdm  # imported late: `sdretrieval --help` must answer at once
 
-    return tqdm(items, total=total, desc=label, unit=unit, delay=DELAY_SECONDS, leave=False, dynamic_ncols=True)
+    screen = getattr(sys.stderr, "unfiltered", sys.stderr)  # commands filter what they print; a bar moves the cursor
+    return tqdm(
+        items, total=total, desc=label, unit=unit, delay=DELAY_SECONDS, leave=False, dynamic_ncols=True, file=screen
+    )

@@ -11,7 +11,9 @@ import io
 import json
 import math
 import os
+import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -20,6 +22,7 @@ import numpy as np
 from sdretrieval import __version__
 from sdretrieval.core.errors import InputError, ParameterError, SdretrievalError
 from sdretrieval.core.files import atomic_writer
+from sdretrieval.core.safe_json import parse_json
 
 FORMAT = 1  # raise it when old programs would misread new files
 _HEADER = "header.json"
@@ -27,6 +30,7 @@ _KINDS = "biufSU"  # numbers, truth values and fixed-width text: what an array m
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same content gives the same bytes
 # What zipfile, json and numpy raise on files that are none of ours (RuntimeError: encrypted, or nested too deeply).
 _BROKEN = (OSError, zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError, SyntaxError, RuntimeError)
+_BROKEN += (zlib.error, struct.error, OverflowError, IndexError, MemoryError)  # type: ignore[assignment]
 
 Header = dict[str, Any]
 Arrays = dict[str, np.ndarray]
@@ -60,12 +64,12 @@ def load_model(
     header, arrays = load_arrays(path, kind)
     try:
         return make(header, arrays)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, SdretrievalError) as error:
+    except Exception as error:  # a file from elsewhere can be wrong in any way; its cause is kept
         told: Any = error.message if isinstance(error, SdretrievalError) else error
         told = f"{error.args[0]} is missing" if isinstance(error, KeyError) and error.args else told
         raise InputError(
-            f"is not a {kind} this version can use ({told}), or it is damaged", file=path, remedy=remedy
-        ) from None
+            f"is not a {kind} this version can use ({str(told)[:300]}), or it is damaged", file=path, remedy=remedy
+        ) from error
 
 
 def load_arrays(path: str | os.PathLike[str], kind: str) -> tuple[Header, Arrays]:
@@ -110,13 +114,37 @@ def get_matrix(arrays: Mapping[str, np.ndarray], name: str, shape: list[int] | N
             raise ValueError(f"array {name!r} is no matrix of numbers")
         return X
     data, indices, indptr = (arrays[f"{name}.{part}" if name else part] for part in ("data", "indices", "indptr"))
+    if data.dtype.kind not in "fiu" or not np.isfinite(data).all():
+        raise ValueError(f"matrix {name!r} holds what is no finite number")
     X = csr_matrix((data, indices, indptr), shape=tuple(shape))
     X.check_format()
     return X
 
 
+def check_pointers(ptr: np.ndarray, parts: int, total: int, what: str) -> None:
+    """ValueError unless ``ptr`` cuts ``total`` values into so many parts."""
+    fits = ptr.shape == (parts + 1,) and ptr.dtype.kind in "iu" and ptr[0] == 0 and ptr[-1] == total
+    if not fits or (ptr[1:] < ptr[:-1]).any():
+        raise ValueError(f"{what} do not fit together")
+
+
+def check_indices(indices: np.ndarray, below: int, what: str) -> None:
+    """ValueError unless all are whole numbers from 0, below ``below``: compiled loops do not look."""
+    if indices.ndim != 1 or indices.dtype.kind not in "iu":
+        raise ValueError(f"{what} are no whole numbers")
+    if len(indices) and not 0 <= indices.min() <= indices.max() < below:
+        raise ValueError(f"{what} have a number that does not exist")
+
+
+def check_finite(values: np.ndarray, size: int, what: str) -> None:
+    """ValueError unless they are so many finite numbers."""
+    if values.shape != (size,) or values.dtype.kind not in "fiu" or not np.isfinite(values).all():
+        raise ValueError(f"{what} are not {size:,} finite numbers")
+
+
 def _header(archive: zipfile.ZipFile, path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
-    about = json.loads(_bytes(archive, archive.getinfo(_HEADER)).decode("utf-8", "surrogatepass"))
+    text = _bytes(archive, archive.getinfo(_HEADER)).decode("utf-8", "surrogatepass")
+    about = parse_json(text, constants=True)  # a threshold may be infinite
     if not isinstance(about, dict) or not isinstance(about.get("header"), dict):
         raise ValueError("its header is not one of sdretrieval's")
     if not isinstance(about.get("format"), int) or about["format"] > FORMAT:

@@ -123,9 +123,10 @@ def _world(seed: int, n_docs: int, n_topics: int, mean_words: int) -> tuple[Dice
     if n_topics < 1:
         raise ParameterError(f"n_topics must be at least 1, got {n_topics}")
     if n_docs < 20 * n_topics:
+        fewer = f", or for fewer topics (--topics {n_docs // 20})" if n_docs >= 20 else ""
         raise ParameterError(
             f"{n_topics} topics need at least {20 * n_topics} documents, got n_docs={n_docs}",
-            remedy="Ask for more documents or for fewer topics.",
+            remedy=f"Ask for more documents (--documents {20 * n_topics}){fewer}.",
         )
     if mean_words < 60:
         raise ParameterError(f"mean_words must be at least 60, got {mean_words}")

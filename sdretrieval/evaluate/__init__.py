@@ -8,6 +8,7 @@
 ====================  ========================================================================================
 :mod:`measures`       measures of a run (trec_eval's code through ir_measures): ``evaluate``, ``Evaluator``
 :mod:`significance`   paired tests, corrections, effect sizes: ``compare``
+:mod:`systems`        how alike two rankings are without judgments; how measures order systems
 :mod:`curves`         recall-precision points: ``recall_precision``
 :mod:`time_slices`    a measure by period of the query or of the relevant documents
 :mod:`residual`       what is found besides the documents that feedback was given
@@ -19,6 +20,9 @@
 """
 
 from __future__ import annotations
+
+import sys
+from types import ModuleType
 
 from sdretrieval.evaluate.curves import RecallPrecision, recall_precision
 from sdretrieval.evaluate.inputs import read_document_times
@@ -53,3 +57,12 @@ __all__ = [
     "recall_precision",
     "register_measure",
 ]
+
+
+class _Room(ModuleType):
+    """This room, which can be called as the function of its name: ``from sdretrieval import evaluate``."""
+
+    __call__ = staticmethod(evaluate)
+
+
+sys.modules[__name__].__class__ = _Room

@@ -8,7 +8,6 @@ lie ``runs/ql.trec.manifest.json`` (or ``runs/ql.manifest.json``): how it was ma
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,9 +20,10 @@ from typing import Any
 from sdretrieval.collection.records import Run
 from sdretrieval.collection.trec import read_run
 from sdretrieval.collection.trec.trec_file import TrecFile
-from sdretrieval.core.errors import InputError, ParameterError
-from sdretrieval.core.files import numbered_lines, open_text
+from sdretrieval.core.errors import InputError, ParameterError, shown
+from sdretrieval.core.files import numbered_lines
 from sdretrieval.core.progress import progress
+from sdretrieval.core.safe_json import parse_json, read_json
 
 ENDINGS = (".gz", ".txt", ".trec", ".run", ".res", ".tsv")
 
@@ -108,14 +108,7 @@ def find_beside(run: Path, ending: str) -> Path | None:
 
 def read_manifest(path: str | PathLike[str]) -> Mapping[str, Any]:
     """A manifest is any JSON object; the report shows it as it is."""
-    with open_text(path) as stream:
-        try:
-            manifest = json.load(stream)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"not JSON: {error}", file=path, remedy="Mend or remove the manifest.") from None
-    if not isinstance(manifest, dict):
-        raise InputError(f"a manifest is a JSON object, got {type(manifest).__name__}", file=path)
-    return manifest
+    return read_json(path, "Mend or remove the manifest.", constants=True)
 
 
 def read_expansions(path: str | PathLike[str], most: int = 100) -> dict[str, dict[str, float]]:
@@ -126,7 +119,7 @@ def read_expansions(path: str | PathLike[str], most: int = 100) -> dict[str, dic
     expansions: dict[str, dict[str, float]] = {}
     for number, line in _filled_lines(path):
         with _expecting('{"qid": …, "terms": {term: weight}}', path, number, line):
-            record = json.loads(line)
+            record = parse_json(line, bounded=False)
             terms = {str(term): float(weight) for term, weight in record["terms"].items()}
             expansions[str(record["qid"])] = dict(nlargest(most, terms.items(), key=lambda pair: abs(pair[1])))
     return expansions
@@ -142,7 +135,7 @@ def read_documents(path: str | PathLike[str], wanted: Iterable[str]) -> tuple[di
     times: dict[str, int] = {}
     for number, line in _filled_lines(path):
         with _expecting('a JSON object with "id"', path, number, line):
-            record = json.loads(line)
+            record = parse_json(line, bounded=False)
             docid = str(record["id"])
         if docid in wanted:
             title = record.get("title") or record.get("contents") or ""
@@ -166,7 +159,6 @@ def _expecting(form: str, path: str | PathLike[str], number: int, line: str) -> 
     """A line that is not of this form is an error that names it."""
     try:
         yield
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise InputError(
-            f"expected {form}, got {line[:80]!r} ({error!r})", file=path, line=number, remedy="Mend or remove the line."
-        ) from None
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        message = f"expected {form}, got {shown(line)} ({shown(error)})"
+        raise InputError(message, file=path, line=number, remedy="Mend or remove the line.") from None

@@ -20,7 +20,7 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import compress, count
 from typing import Any, TypeAlias
 
@@ -33,6 +33,7 @@ MeasureFunction: TypeAlias = Callable[[Sequence[str], Mapping[str, int]], float]
 
 DEFAULT_MEASURES = ("AP", "P@5")
 _REGISTERED: dict[str, MeasureFunction] = {}  # by :func:`register_measure`
+OWN_MEASURES = ("RBP", "RBPResidual")  # computed here, with their parameters
 
 
 def natural_order(ids: Iterable[str]) -> list[str]:
@@ -96,6 +97,35 @@ def register_measure(name: str, function: MeasureFunction) -> None:
     _REGISTERED[name] = function
 
 
+def rank_biased_precision(docids: Sequence[str], grades: Mapping[str, int], p: float = 0.8, rel: int = 1) -> float:
+    """RBP = (1 - p) Σ_i p^(i-1) [document i is relevant] (Moffat and Zobel 2008), of a binary gain."""
+    return (1 - p) * sum(p**i for i, docid in enumerate(docids) if grades.get(docid, 0) >= rel)
+
+
+def rank_biased_residual(docids: Sequence[str], grades: Mapping[str, int], p: float = 0.8) -> float:
+    """What RBP could gain at most, were all unjudged documents relevant: those ranked, and those after the last."""
+    return (1 - p) * sum(p**i for i, docid in enumerate(docids) if docid not in grades) + p ** len(docids)
+
+
+def _with_own_measures() -> Any:
+    """ir_measures, with what it names but has no code for without another package (RBP), and with RBP's residual."""
+    import ir_measures  # takes its time to load
+
+    if "RBPResidual" not in ir_measures.measures.registry:
+        persistence = ir_measures.ParamInfo(dtype=float, default=0.8, desc="persistence, as of RBP")
+        members = {"NAME": "RBPResidual", "__name__": "RBPResidual", "SUPPORTED_PARAMS": {"p": persistence}}
+        ir_measures.measures.register(type("RBPResidual", (ir_measures.Measure,), members)())
+    return ir_measures
+
+
+def is_measure(name: str) -> bool:
+    """Whether a word is the name of a measure, as ir_measures or trec_eval writes it."""
+    try:
+        return bool(_parse(name))
+    except ParameterError:
+        return False
+
+
 def parse_measures(names: Iterable[Any], rel: int | None = None) -> dict[str, Any]:
     """Measure names to ir_measures' measures, keyed by their full name, in the order given.
 
@@ -115,6 +145,8 @@ def _parsed(names: Iterable[Any], rel: int | None) -> list[tuple[str, str, Any]]
     parsed = []
     for name in names:
         for plain in _parse(name):
+            if plain.NAME == "RBP" and "rel" not in plain.params:
+                plain = plain(rel=1 if rel is None else rel)
             takes_rel = rel is not None and "rel" in plain.SUPPORTED_PARAMS and "rel" not in plain.params
             measure = plain(rel=rel) if takes_rel else plain
             try:
@@ -130,8 +162,7 @@ def _parsed(names: Iterable[Any], rel: int | None) -> list[tuple[str, str, Any]]
 
 
 def _parse(name: Any) -> list[Any]:
-    import ir_measures  # takes its time to load
-
+    ir_measures = _with_own_measures()
     if not isinstance(name, str):
         return [name]
     try:
@@ -237,7 +268,7 @@ class Evaluator:
         self._judgments = {qid: {d: int(grade) for d, grade in qrels[qid].items()} for qid in qrels if len(qrels[qid])}
         self._relevant = {qid for qid, grades in self._judgments.items() if max(grades.values()) >= self.threshold}
         self._names = {id(measure): full for full, measure in self.measures.items()}  # str(measure) takes its time
-        self._registered = {full: m for full, m in self.measures.items() if m.NAME in _REGISTERED}
+        self._registered = {full: _own_function(m) for full, m in self.measures.items() if _is_own(m)}
         trec_eval: Any = ir_measures.pytrec_eval
         mine = [m for m in self.measures.values() if trec_eval.supports(m)]
         rest = [m for full, m in self.measures.items() if m not in mine and full not in self._registered]
@@ -246,7 +277,9 @@ class Evaluator:
             self._trec_eval = trec_eval.evaluator(mine, _safe(self._judgments)).invokers if mine else []
             self._other = ir_measures.evaluator(rest, self._judgments) if rest else None
         except (ValueError, TypeError) as error:  # trec_eval's, of a threshold below 1
-            remedy = "Install the package named, or drop the measure. The least relevant grade is 1 or more."
+            remedy = "Use other parameters, or drop the measure. The least relevant grade is 1 or more."
+            if "pip install" in str(error):  # ir_measures names the packages that would do
+                remedy = "Install one of them, or drop the measure."
             raise ParameterError(str(error), remedy=remedy) from None
 
     def evaluate(self, run: RunLike, name: str | None = None) -> Evaluation:
@@ -285,13 +318,26 @@ class Evaluator:
             for invoker in self._trec_eval:
                 for metric in invoker.iter_calc(scored):
                     yield self._names[id(metric.measure)], qid, metric.value
-            for full, measure in self._registered.items():
-                yield full, qid, float(_REGISTERED[measure.NAME](docids[: measure.params.get("cutoff")], grades))
+            for full, function in self._registered.items():
+                yield full, qid, float(function(docids, grades))
         if self._other is not None and judged:
             # The other providers break ties each in their own way; ranks have none.
             for metric in self._other.iter_calc({qid: _ranks(run[qid].docids) for qid in judged}):
                 if metric.query_id in run:
                     yield str(metric.measure), metric.query_id, metric.value
+
+
+def _is_own(measure: Any) -> bool:
+    return measure.NAME in _REGISTERED or measure.NAME in OWN_MEASURES
+
+
+def _own_function(measure: Any) -> MeasureFunction:
+    """The function of a measure that no provider of ir_measures computes, with its parameters."""
+    params, cutoff = dict(measure.params), measure.params.get("cutoff")
+    params.pop("cutoff", None)
+    own: Any = {"RBP": rank_biased_precision, "RBPResidual": rank_biased_residual}.get(measure.NAME)
+    function = _REGISTERED[measure.NAME] if own is None else partial(own, **params)
+    return lambda docids, grades: function(docids[:cutoff], grades)
 
 
 def _as_scored(docids: Sequence[str], grades: Mapping[str, int]) -> dict[str, float]:

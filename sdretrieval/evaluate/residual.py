@@ -29,3 +29,14 @@ def residual_qrels(qrels: Qrels, seen: Mapping[str, Container[str]]) -> Qrels:
         for qid, grades in qrels.items()
     }
     return Qrels({qid: grades for qid, grades in left.items() if grades})
+
+
+def shortened(run: Run, *, judged: Mapping[str, Container[str]] | None = None, depth: int | None = None) -> Run:
+    """The first ``depth`` documents of each topic, of them the ``judged`` ones (a condensed list)."""
+    rankings = {}
+    for qid, ranking in run.items():
+        kept = list(range(len(ranking)))[:depth]
+        if judged is not None:
+            kept = [i for i in kept if ranking.docids[i] in judged.get(qid, ())]
+        rankings[qid] = Ranking.in_order([ranking.docids[i] for i in kept], ranking.scores[kept])
+    return Run(rankings, run.tag)

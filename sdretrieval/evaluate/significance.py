@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -173,6 +174,51 @@ def correct(p_values: Sequence[float], method: str = "holm") -> list[float]:
         steps = (m - np.arange(m)) * p[order]
         adjusted[order] = np.minimum(1.0, np.maximum.accumulate(steps))
     return [float(value) for value in adjusted]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two of several runs by Tukey's honestly significant difference."""
+
+    run: str
+    other: str
+    measure: str
+    difference: float
+    confidence: tuple[float, float]  # 95 % interval, for all pairs at once
+    p_value: float
+
+
+def tukey(evaluations: Sequence[Evaluation], measure: str, alpha: float = 0.05) -> list[Pair]:
+    """All pairs of m runs over the n topics they share, the family-wise error held at ``alpha``.
+
+    Topics are blocks (Carterette 2012): σ² is the residual of x_ij = μ + topic_i + run_j + e_ij on (n-1)(m-1)
+    degrees of freedom, and q = |difference| / sqrt(σ²/n) has the studentized range distribution. With two runs it is
+    the paired t-test.
+    """
+    from scipy.stats import studentized_range  # takes its time to load
+
+    if len(evaluations) < 2:
+        raise ParameterError("Tukey's test takes two runs or more", remedy="Name more runs.")
+    tables = [evaluation.per_topic[measure] for evaluation in evaluations]
+    topics = [qid for qid in tables[0] if all(qid in table for table in tables)]
+    values = np.array([[table[qid] for table in tables] for qid in topics], dtype=np.float64).reshape(-1, len(tables))
+    n, m = values.shape
+    if n < 2:
+        raise ParameterError(f"Tukey's test takes two topics or more that all runs have; there are {n}")
+    residual = values - values.mean(axis=1, keepdims=True) - values.mean(axis=0) + values.mean()
+    freedom = (n - 1) * (m - 1)
+    error = math.sqrt(float((residual**2).sum()) / freedom / n)
+    half = float(studentized_range.ppf(1 - alpha, m, freedom)) * error
+    pairs = []
+    for i, j in combinations(range(m), 2):
+        gap = float(differences(values[:, i], values[:, j]).mean())
+        if error > 1e-12:
+            p_value = float(studentized_range.sf(abs(gap) / error, m, freedom))
+        else:  # no variance beside topics and runs
+            p_value = 1.0 if gap == 0 else 0.0
+        names = evaluations[i].name, evaluations[j].name
+        pairs.append(Pair(*names, measure, gap, (gap - half, gap + half), p_value))
+    return pairs
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,14 @@ The trace makes a killed run resumable with nothing lost: lines are appended who
 from __future__ import annotations
 
 import hashlib
+import io
 import itertools
 import json
 import math
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -31,10 +33,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from sdretrieval.collection.records import Qrels, Ranking, Run
-from sdretrieval.core.errors import InputError, ParameterError
-from sdretrieval.core.files import atomic_writer
+from sdretrieval.core.errors import InputError, ParameterError, shown
+from sdretrieval.core.files import append_whole, atomic_writer, lock_file
 from sdretrieval.core.parameters import Domain, domains
 from sdretrieval.core.progress import bar
+from sdretrieval.core.safe_json import parse_json
 from sdretrieval.evaluate import Evaluator
 from sdretrieval.evaluate.fuse import Fusion, Pool, Runs, pools_of
 from sdretrieval.index.snapshot import Snapshot
@@ -261,46 +264,74 @@ class Trace:
         self.table: dict[str, Values] = {}
         self.settings: dict[str, Settings] = {}
         self.resumed = 0
-        if self.path is not None and self.path.exists():
-            self._resume()
-        elif self.path is not None:
-            with atomic_writer(self.path) as out:
-                out.write(json.dumps({"tuning": self.identity}) + "\n")
-
-    def _resume(self) -> None:
-        assert self.path is not None
-        try:
-            text = self.path.read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise InputError(f"not a trace: {error}", file=self.path, remedy="Give another --trace.") from None
-        whole = text[: text.rfind("\n") + 1]  # a kill may have torn the last line
-        lines = whole.splitlines()
-        for number, line in enumerate(lines, 1):
+        self._file: io.FileIO | None = None
+        if self.path is not None:
             try:
-                record = json.loads(line)
-                if number == 1:
-                    if record["tuning"] != self.identity:
-                        raise InputError(
-                            "this trace is of another tuning (model, topics, qrels, index, measure or hits differ)",
-                            file=self.path,
-                            line=1,
-                            remedy="Give another --trace, or delete the file.",
-                        )
-                    continue
-                values = {qid: float(v) for qid, v in record["values"].items()}
-                if values.keys() != self.topics:
-                    raise ValueError("it has other topics than this tuning")
-                self._keep(record["settings"], values)
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                told = f"no {error}" if isinstance(error, KeyError) else str(error)
-                remedy = "Remove the line, or give another --trace."
-                raise InputError(f"not a trace line: {told}", file=self.path, line=number, remedy=remedy) from None
-        if not lines:
-            raise InputError("the trace is empty", file=self.path, remedy="Delete it.")
-        if whole != text:
-            with atomic_writer(self.path) as out:
-                out.write(whole)
+                self._file = self._locked(self.path)
+                self._begin(self._file)
+            except BaseException:
+                self.close()
+                raise
+
+    def _locked(self, path: Path) -> io.FileIO:
+        """The file, for as long as this trace is open its own."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        remedy = "Give another --trace."
+        try:
+            file = io.FileIO(path, "ab+")
+        except OSError as error:
+            raise InputError(f"not a trace: {error}", file=path, remedy=remedy) from None
+        if not lock_file(file.fileno()):
+            file.close()
+            raise InputError("another tuning is using this trace", file=path, remedy=remedy)
+        return file
+
+    def _begin(self, file: io.FileIO) -> None:
+        """Go on from what is in the file, or write its first line."""
+        file.seek(0)
+        content = file.readall() or b""
+        whole = content[: content.rfind(b"\n") + 1]  # a kill may have torn the last line
+        if content and not whole:
+            raise InputError("not a trace: no whole line in it", file=self.path, remedy="Delete it.")
+        for number, line in enumerate(whole.splitlines(), 1):
+            self._resume(line, number)
+        if whole != content:
+            file.truncate(len(whole))
+        if not whole:
+            self._append({"tuning": self.identity})
         self.resumed = len(self.table)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def _resume(self, line: bytes, number: int) -> None:
+        try:
+            record = parse_json(line.decode("utf-8"), constants=True, unique=True)
+            if number == 1:
+                if record["tuning"] != self.identity:
+                    raise InputError(
+                        "this trace is of another tuning (model, topics, qrels, index, measure or hits differ)",
+                        file=self.path,
+                        line=1,
+                        remedy="Give another --trace, or delete the file.",
+                    )
+                return
+            values = {qid: float(v) for qid, v in record["values"].items()}
+            if values.keys() != self.topics:
+                raise ValueError("it has other topics than this tuning")
+            if not isinstance(record["settings"], dict):
+                raise ValueError(f"settings are {shown(record['settings'])}")
+            self._keep(record["settings"], values)
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+            told = f"no {error}" if isinstance(error, KeyError) else str(error)
+            remedy = "Remove the line, or give another --trace."
+            raise InputError(f"not a trace line: {told}", file=self.path, line=number, remedy=remedy) from None
+
+    def _append(self, record: dict[str, Any]) -> None:
+        assert self._file is not None
+        append_whole(self._file, json.dumps(record).encode() + b"\n")
+        os.fsync(self._file.fileno())
 
     def _keep(self, settings: Settings, values: Values) -> None:
         self.table[settings_key(settings)] = values
@@ -309,10 +340,7 @@ class Trace:
     def add(self, settings: Settings, values: Values) -> None:
         self._keep(settings, values)
         if self.path is not None:
-            with open(self.path, "a", encoding="utf-8") as out:
-                out.write(json.dumps({"settings": settings, "values": values}) + "\n")
-                out.flush()
-                os.fsync(out.fileno())
+            self._append({"settings": settings, "values": values})
 
 
 # -- tuning ------------------------------------------------------------------------------------------------------
@@ -374,7 +402,7 @@ def tune(
     start = ranker.settings()
     default = {name: start[name] for name in space}
     waiting = None if planned is None else len({settings_key(s) for s in [default, *planned]} - record.table.keys())
-    with bar(total=waiting, label="tuning", unit="setting") as progress:
+    with closing(record), bar(total=waiting, label="tuning", unit="setting") as progress:
         best = -1.0
 
         def value(settings: Settings) -> Values:

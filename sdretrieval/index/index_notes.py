@@ -1,27 +1,16 @@
-"""What ``sdretrieval index`` notes inside an index folder: the analyzer, the fields, where the documents came from."""
+"""What ``sdretrieval index`` notes in an index: the analyzer, the fields, where the documents came from."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from sdretrieval.collection.analyzer import AnalyzerSpec
-from sdretrieval.core.errors import IndexProblem
-
-NOTES = "sdretrieval.json"
+from sdretrieval.index.commit import latest_commit
 
 
 def read_notes(index: Path) -> dict:
-    """What ``sdretrieval index`` wrote beside an index; empty for an index made by another tool."""
-    try:
-        notes = json.loads((index / NOTES).read_text(encoding="utf-8"))
-        if not isinstance(notes, dict):
-            raise ValueError("not an object")
-        return notes
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except (OSError, ValueError) as error:
-        raise IndexProblem(f"{index / NOTES} cannot be read ({error}).", remedy="Re-index, or delete it.") from None
+    """Of the present commit; empty for an index made by another tool."""
+    return latest_commit(index).notes
 
 
 def analyzer_of(index: Path) -> AnalyzerSpec:

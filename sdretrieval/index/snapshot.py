@@ -4,9 +4,9 @@ An immutable, memory-mapped copy of the term statistics of a Lucene index, kept 
 ``<index>.snapshot/<fingerprint>/``: counts in both directions, vocabulary, docids, exact lengths, times. It is built
 on first use from any Anserini or Pyserini index; opening one takes milliseconds and touches no Java.
 
-A snapshot whose fingerprint is not the index's, or one of whose files has the wrong size, is never used but rebuilt.
-Each build happens in a folder of its own that is renamed into place when complete: a crash leaves the old snapshot or
-none, and two processes building at once do no harm.
+A snapshot whose fingerprint is not that of the index's commit, or one of whose files is damaged, is never used but
+built again, from an earlier one and what has come since where that is less work. One process builds at a time, in a
+folder that is renamed into place when complete: a crash leaves the old snapshot or none.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,19 +25,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sdretrieval.collection.analyzer import AnalyzerSpec
+from sdretrieval.core.disk import disk_errors_explained, remove, scratch_folder, sync_folder
 from sdretrieval.core.errors import IndexProblem, ParameterError
 from sdretrieval.core.packed_strings import PackedStrings
+from sdretrieval.core.progress import bar
 from sdretrieval.core.times import UNDATED
-from sdretrieval.index.index_notes import analyzer_of, read_notes
+from sdretrieval.index.commit import Commit, latest_commit
 from sdretrieval.index.lucene.analysis import analyze
-from sdretrieval.index.lucene.export import export_index, fingerprint
+from sdretrieval.index.lucene.committing import clear_abandoned
+from sdretrieval.index.lucene.export import export_index
 from sdretrieval.index.snapshot_format import FORMAT, SNAPSHOT, snapshot_problem
 from sdretrieval.index.statistics import Statistics
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-ABANDONED = 24 * 3600  # seconds after which a half-built snapshot has no builder any more
+BUILDING = ".building"  # where a snapshot is built, and the lock of whoever builds
 
 
 class Snapshot:
@@ -113,6 +116,12 @@ class Snapshot:
     @property
     def is_dated(self) -> bool:
         return bool((self.times != UNDATED).any())
+
+    def time_span(self) -> tuple[int, int | None, int | None]:
+        """How many documents have no time, and the earliest and the latest time."""
+        dated = self.times[self.times != UNDATED]
+        span = (int(dated.min()), int(dated.max())) if len(dated) else (None, None)
+        return self.n_docs - len(dated), *span
 
     # -- look-ups ------------------------------------------------------------------------------------------------
     def term_id(self, term: str) -> int:
@@ -239,16 +248,24 @@ def open_snapshot(index: str | os.PathLike[str], *, rebuild: bool = False, date_
     Snapshot
     """
     index = Path(index)
-    analyzer, wanted_field, folder = analyzer_of(index), _date_field(index, date_field), _place(index, date_field)
-    if rebuild or snapshot_problem(folder, folder.name) is not None:
-        _build(index, folder, wanted_field, replace=rebuild)
-    problem = snapshot_problem(folder, folder.name)
-    if problem is not None:
-        raise IndexProblem(
-            f"the snapshot of {index} is still damaged after rebuilding: {problem}",
-            remedy=f"Check the disk, and delete {folder}.",
-        )
-    return Snapshot(SNAPSHOT.map(folder), analyzer=analyzer, name=index.name, fingerprint=folder.name, index=index)
+    clear_abandoned(index)
+    for _ in range(20):  # others may commit, and remove the snapshot of an earlier commit, at any moment
+        commit = latest_commit(index)
+        folder = _place(commit, date_field)
+        _clear_left(folder)
+        problem = snapshot_problem(folder, folder.name)
+        if problem is None and not rebuild:
+            analyzer = AnalyzerSpec.from_json(commit.notes.get("analyzer", {}))
+            with suppress(FileNotFoundError):
+                arrays = SNAPSHOT.map(folder)
+                return Snapshot(arrays, analyzer=analyzer, name=index.name, fingerprint=folder.name, index=index)
+        else:
+            done = _build(commit, folder, date_field, replace=rebuild)
+            rebuild = rebuild and not done
+    raise IndexProblem(
+        f"the snapshot of {index} is still damaged after rebuilding: {problem}",
+        remedy=f"Check the disk, and delete {folder}.",
+    )
 
 
 def load_snapshot(folder: str | os.PathLike[str], *, analyzer: AnalyzerSpec | None = None, name: str = "") -> Snapshot:
@@ -263,64 +280,95 @@ def load_snapshot(folder: str | os.PathLike[str], *, analyzer: AnalyzerSpec | No
     return Snapshot(SNAPSHOT.map(folder), analyzer=analyzer, name=name, fingerprint=folder.name)
 
 
-def snapshot_state(index: str | os.PathLike[str], *, date_field: str | None = None) -> str:
-    """``fresh``, ``absent``, ``stale``, or what is wrong with it: for ``sdretrieval doctor``."""
-    folder = _place(Path(index), date_field)
-    problem = snapshot_problem(folder, folder.name)
+def snapshot_state(index: str | os.PathLike[str], *, date_field: str | None = None, again: bool = False) -> str:
+    """``fresh``, ``absent``, ``stale``, or what is wrong with it: for ``sdretrieval doctor``.
+
+    ``again``: read it all, seen before or not."""
+    folder = _place(latest_commit(Path(index)), date_field)
+    problem = snapshot_problem(folder, folder.name, again=again)
     if problem is None:
         return "fresh"
     if folder.exists():
         return problem
-    return "stale" if folder.parent.is_dir() and any(folder.parent.iterdir()) else "absent"
+    return "stale" if any(folder.parent.glob("[!.]*")) else "absent"
 
 
-def _place(index: Path, date_field: str | None) -> Path:
-    """The folder of the snapshot that an index in its present state has; its name is the fingerprint."""
-    return snapshot_folder(index) / fingerprint(index, f"format {FORMAT}", f"date {_date_field(index, date_field)}")
+def _place(commit: Commit, date_field: str | None) -> Path:
+    """The folder of the snapshot of a commit; its name is the fingerprint."""
+    name = commit.fingerprint(f"format {FORMAT}", f"date {_date_field(commit, date_field)}")
+    return snapshot_folder(commit.index) / name
 
 
-def _date_field(index: Path, asked: str | None) -> str:
+def _date_field(commit: Commit, asked: str | None) -> str:
     if asked is not None:
         return asked
-    return "" if read_notes(index) else "date"
+    return "" if commit.notes else "date"
 
 
-def _build(index: Path, folder: Path, date_field: str, *, replace: bool = False) -> None:
+def _clear_left(folder: Path) -> None:
+    """Remove what a killed builder left, unless another is at work."""
+    if (folder.parent / BUILDING).exists():
+        with suppress(OSError), scratch_folder(folder.parent / BUILDING):
+            pass
+
+
+def _build(commit: Commit, folder: Path, date_field: str | None, *, replace: bool = False) -> bool:
+    """Build a snapshot, unless another process just did; False where the index has gone on to another commit."""
+    index, wanted = commit.index, _date_field(commit, date_field)
+    remedy = "Make room, or set SDRETRIEVAL_SNAPSHOTS to a folder where there is some."
+    with disk_errors_explained(f"writing the snapshot of {index}", remedy), _building(folder) as aside:
+        if not replace and snapshot_problem(folder, folder.name) is None:
+            return True
+        earlier, known = _earlier(folder) if not wanted else (None, [])
+        made = export_index(index, aside, date_field=wanted, earlier=earlier, known=known)
+        if made.commit != commit.name:
+            return False
+        about = {"fingerprint": folder.name, "unparsed_dates": made.unparsed_dates, "segments": made.segments}
+        SNAPSHOT.finish(aside, **about)
+        if latest_commit(index).name == commit.name and latest_commit(index).data != commit.data:
+            return False  # another index of the same name and number
+        _put_in_place(aside, folder, is_latest=latest_commit(index).data == commit.data)
+        return True
+
+
+@contextmanager
+def _building(folder: Path) -> Iterator[Path]:
+    """A folder to build a snapshot in, once no other process is at it."""
+    place = folder.parent / BUILDING
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(prefix=".building-", dir=folder.parent))
-    except OSError as error:
+        with ExitStack() as held, bar(label="waiting for another process that builds the snapshot", unit="") as shown:
+            while not held.enter_context(scratch_folder(place)):
+                shown.update()
+                time.sleep(0.05)
+            aside = place / folder.name
+            remove(aside)
+            aside.mkdir()
+            shown.close()
+            yield aside
+    except (FileExistsError, NotADirectoryError, PermissionError) as error:
         raise IndexProblem(
-            f"the snapshot of {index} cannot be written: {error}",
+            f"the snapshot {folder} cannot be written: {error}",
             remedy="Make the folder writable, or set SDRETRIEVAL_SNAPSHOTS to a folder that is.",
         ) from error
-    try:
-        unparsed = export_index(index, aside, date_field=date_field)
-        SNAPSHOT.finish(aside, fingerprint=folder.name, unparsed_dates=unparsed)
-        shutil.copymode(folder.parent, aside)  # mkdtemp's folders are for their owner alone
-        _put_in_place(aside, folder, replace)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
 
 
-def _put_in_place(aside: Path, folder: Path, replace: bool) -> None:
-    """Rename a finished build; whoever comes second finds a whole one there and discards their own."""
-    for _ in range(3):
-        try:
-            os.rename(aside, folder)
-            break
-        except OSError:
-            if not replace and snapshot_problem(folder, folder.name) is None:
-                break
-            shutil.rmtree(folder, ignore_errors=True)  # a damaged one, or one that is not trusted
-    # Snapshots of earlier states (open maps of them stay valid), and what a killed build left long ago.
-    for other in folder.parent.iterdir():
-        if _is_abandoned(other) if other.name.startswith(".") else other.name != folder.name:
-            shutil.rmtree(other, ignore_errors=True)
+def _earlier(folder: Path) -> tuple[Path | None, list[str]]:
+    """The latest whole snapshot of another commit, and its segments."""
+    others = [other for other in folder.parent.iterdir() if not other.name.startswith(".") and other != folder]
+    for other in sorted(others, key=lambda path: path.stat().st_mtime, reverse=True):
+        if snapshot_problem(other, other.name) is None:
+            return other, [str(name) for name in SNAPSHOT.read_notes(other).get("segments", [])]
+    return None, []
 
 
-def _is_abandoned(building: Path) -> bool:
-    try:
-        return time.time() - building.stat().st_mtime > ABANDONED
-    except FileNotFoundError:  # its builder finished just now
-        return False
+def _put_in_place(aside: Path, folder: Path, *, is_latest: bool) -> None:
+    """Rename a finished build; then remove snapshots of earlier states, whose open maps stay valid."""
+    shutil.copymode(folder.parent, aside)
+    if folder.exists():  # a damaged one, or one that is not trusted
+        folder.rename(aside.with_name("replaced"))
+    aside.rename(folder)
+    sync_folder(folder.parent)
+    for other in folder.parent.iterdir() if is_latest else ():
+        if other.name not in (folder.name, BUILDING):
+            remove(other)

@@ -2,7 +2,7 @@
 
 A snapshot is a folder named by its fingerprint (see core/array_folder.py). Who changes its arrays raises
 :data:`FORMAT`; snapshots of an older one are then built again. lucene/export.py writes them from an index,
-:func:`write_snapshot` from memory.
+:func:`write_snapshot` from memory. :data:`RULES` says what must hold of an array before any loop runs.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from sdretrieval.core.array_folder import ArrayFolder
+from sdretrieval.core.array_folder import ArrayFolder, Rule
 
-FORMAT = 1
+FORMAT = 2
 EXPORTED = {  # by java/SnapshotExporter.java
     "term_text": "<u1",
     "term_text_ptr": "<i8",  # vocabulary, in byte order
@@ -35,13 +35,28 @@ DERIVED = {  # from those, by lucene/export.py
     "doc_counts": "<i4",  # documents x terms
 }
 ARRAYS = EXPORTED | DERIVED
-SNAPSHOT = ArrayFolder(ARRAYS, "snapshot.json", FORMAT)
+_PER_TERM, _PER_DOC, _PER_POSTING = "cf", "doc_lengths", "term_docs"
+RULES = {  # what compiled loops rely on; an array without a rule has its checksum alone
+    "term_text_ptr": Rule(length_of=_PER_TERM, extra=1, points_into="term_text", is_text=True),
+    "term_ptr": Rule(length_of=_PER_TERM, extra=1, points_into=_PER_POSTING),
+    "term_docs": Rule(below=_PER_DOC),
+    "term_counts": Rule(length_of=_PER_POSTING, at_least=1),
+    "cf": Rule(at_least=1),
+    "doc_lengths": Rule(at_least=0),
+    "times": Rule(length_of=_PER_DOC),
+    "docid_text_ptr": Rule(length_of=_PER_DOC, extra=1, points_into="docid_text", is_text=True),
+    "docid_order": Rule(length_of=_PER_DOC, below=_PER_DOC),
+    "doc_ptr": Rule(length_of=_PER_DOC, extra=1, points_into="doc_terms"),
+    "doc_terms": Rule(length_of=_PER_POSTING, below=_PER_TERM),
+    "doc_counts": Rule(length_of=_PER_POSTING, at_least=1),
+}
+SNAPSHOT = ArrayFolder(ARRAYS, "snapshot.json", FORMAT, RULES)
 
 
-def snapshot_problem(folder: Path, fingerprint: str) -> str | None:
-    """What is wrong with a snapshot on disk; None when it is whole."""
+def snapshot_problem(folder: Path, fingerprint: str, *, again: bool = False) -> str | None:
+    """What is wrong with a snapshot on disk; None when it is whole. ``again``: read it all, seen before or not."""
     stale = "made from another state of the index"
-    return SNAPSHOT.problem(folder, lambda notes: stale if notes["fingerprint"] != fingerprint else None)
+    return SNAPSHOT.problem(folder, lambda notes: stale if notes["fingerprint"] != fingerprint else None, again=again)
 
 
 def write_snapshot(parent: Path, arrays: Mapping[str, np.ndarray]) -> str:

@@ -1,7 +1,8 @@
-"""Sparse matrices turned about, compiled: the snapshot keeps its counts in both directions."""
+"""Sparse matrices turned about and appended to, compiled: the snapshot keeps its counts in both directions."""
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 
@@ -21,3 +22,29 @@ def transpose(ptr, columns, counts, out_ptr, out_columns, out_counts):
             out_columns[place] = i
             out_counts[place] = counts[k]
             cursor[columns[k]] = place + 1
+
+
+@njit(cache=True, nogil=True)
+def counts_below(ptr, columns, counts, limit):
+    """How many entries of each row stand in columns below ``limit``, and their sums. Columns ascend in a row."""
+    n = np.zeros(len(ptr) - 1, dtype=np.int64)
+    total = np.zeros(len(ptr) - 1, dtype=np.int64)
+    for i in range(len(ptr) - 1):
+        for k in range(ptr[i], ptr[i + 1]):
+            if columns[k] >= limit:
+                break
+            n[i] += 1
+            total[i] += counts[k]
+    return n, total
+
+
+@njit(cache=True, nogil=True)
+def interleave(starts, lengths, ptr, columns, counts, more_columns, more_counts, shift, out_columns, out_counts):
+    """Rows of two matrices side by side: row i is a piece of the first, then one of the second, ``shift`` further."""
+    for i in range(len(ptr) - 1):
+        place, n = ptr[i], lengths[0, i]
+        out_columns[place : place + n] = columns[starts[0, i] : starts[0, i] + n]
+        out_counts[place : place + n] = counts[starts[0, i] : starts[0, i] + n]
+        for k in range(lengths[1, i]):
+            out_columns[place + n + k] = more_columns[starts[1, i] + k] + shift
+            out_counts[place + n + k] = more_counts[starts[1, i] + k]

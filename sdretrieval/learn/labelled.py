@@ -132,7 +132,7 @@ def read_labelled(
     id_field: str | None = None,
     contents: Sequence[str] = (),
     date_field: str | None = None,
-    date_format: str | None = None,
+    date_format: str | Sequence[str] | None = None,
     format: str = "auto",
     encoding: str = "utf-8",
     skip_bad: bool = False,

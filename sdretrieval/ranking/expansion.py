@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field, fields
@@ -35,6 +34,7 @@ import numpy as np
 from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.core.files import atomic_writer, numbered_lines
 from sdretrieval.core.parameters import Domain
+from sdretrieval.core.safe_json import parse_json
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.ranking.base import Plan
 from sdretrieval.ranking.engine import Result
@@ -283,25 +283,11 @@ def _placed(path: str | PathLike[str], line: int) -> Iterator[None]:
 
 
 def _json(text: str) -> Any:
-    def constant(name: str) -> float:
-        raise ParameterError(f"{name} is not a weight", remedy="Weights are finite numbers.")
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        result = dict(pairs)
-        if len(result) < len(pairs):
-            twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-            raise ParameterError(f"{twice!r} is given twice", remedy="Keep one of the two.")
-        return result
-
     try:
-        return json.loads(text, parse_constant=constant, object_pairs_hook=unique)
-    except ParameterError:
-        raise
-    except json.JSONDecodeError as error:
-        remedy = "Each line is one JSON object, for one topic."
-        raise ParameterError(f"not JSON: {error.msg} at column {error.colno}", remedy=remedy) from None
-    except (ValueError, RecursionError) as error:
-        raise ParameterError(f"not JSON that can be read ({error})") from None
+        return parse_json(text, unique=True)
+    except ValueError as error:
+        remedy = "Each line is one JSON object, for one topic; weights are finite numbers."
+        raise ParameterError(f"not JSON: {error}", remedy=remedy) from None
 
 
 def _expect(fine: bool, message: str, remedy: str | None = None) -> None:

@@ -220,7 +220,7 @@ def explain(
     (result,) = engine.rank(ranker, [query], options)
     if not len(result.plan.model):
         raise _nothing_known(query, snapshot)
-    explainer = _Explainer(engine, result, _first_pass(engine, ranker, result, candidates))
+    explainer = Explainer(engine, result, _first_pass(engine, ranker, result, candidates))
     is_replayed = isinstance(ranker, Replay)
     model = ranker.base if isinstance(ranker, Replay) else ranker
     settings = {} if is_replayed else model.settings()
@@ -315,7 +315,7 @@ def _rows(*columns: np.ndarray) -> Iterator[tuple]:
     return zip(*(column.tolist() for column in columns), strict=True)
 
 
-class _Explainer:
+class Explainer:
     """Takes one result apart."""
 
     def __init__(self, engine: Engine, result: Result, first: dict[int, tuple[int, float]]) -> None:

@@ -12,7 +12,8 @@ from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.index.statistics import Statistics
 from sdretrieval.ranking import loops
 from sdretrieval.ranking.query import Query
-from sdretrieval.ranking.weighting import Dirichlet, JelinekMercer
+from sdretrieval.ranking.term_model import TermModel
+from sdretrieval.ranking.weighting import Dirichlet, JelinekMercer, Weighting
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +71,18 @@ class Rows:
         factors = self._factors(smoothing, statistics)
         loops.score_rows(self.ptr, self.terms, self.counts, dense_weights, factors, statistics.p, out)
         return out
+
+    def evidence(self, words: TermModel, weighting: Weighting, statistics: Statistics) -> np.ndarray:
+        """Σ_w a_w φ for each row, of a model with few words and without background."""
+        if not len(words):
+            return np.zeros(len(self))
+        place = np.minimum(np.searchsorted(words.terms, self.terms), len(words) - 1)
+        met = np.flatnonzero(words.terms[place] == self.terms)
+        place, row = place[met], np.searchsorted(self.ptr, met, side="right") - 1
+        A = weighting.term_factors(statistics, words.terms)
+        B = weighting.doc_factors(statistics, self.lengths)
+        phi = weighting.phi(self.counts[met], A[place], B[row])
+        return np.bincount(row, weights=words.weights[place] * phi, minlength=len(self))
 
     def query_scores(self, query: Query, smoothing: JelinekMercer | Dirichlet, statistics: Statistics) -> np.ndarray:
         """The same with a = f^Q, which has few words: no vector over the vocabulary is made for it."""

@@ -12,13 +12,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.errors import InputError, ParameterError, shown
 from sdretrieval.core.parameters import parse_settings
+from sdretrieval.core.safe_json import read_json
 
 if TYPE_CHECKING:
     from sdretrieval.ranking.base import Ranker
 
 SHIPPED = ("default", "paper", "anserini")
+_FORM = 'A profile is {"model": {"parameter": value}}.'
 
 # Where a shipped profile is known to be weak, by model: what `python -m benchmarks.results_feedback` found.
 _TUNED_ELSEWHERE = (
@@ -41,12 +43,10 @@ def read_profile(name: str) -> dict[str, dict[str, Any]]:
         raise ParameterError(
             f"no profile {name!r}", remedy=f"One of {', '.join(SHIPPED)}, or the path of a profile file."
         )
-    try:
-        profile = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"not a profile: {error}", file=path) from None
-    if not isinstance(profile, dict) or not all(isinstance(v, dict) for v in profile.values()):
-        raise InputError('a profile is {"model": {"parameter": value}}', file=path)
+    profile = read_json(path, _FORM, constants=True, unique=True)
+    for model, settings in profile.items():
+        if not isinstance(settings, dict):
+            raise InputError(f"{shown(model)} is given {shown(settings)}", file=path, remedy=_FORM)
     return profile
 
 

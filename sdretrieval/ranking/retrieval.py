@@ -100,6 +100,11 @@ def search(
     """
     topics, ranker = list(topics), model if isinstance(model, Ranker) else make_ranker(model)
     check_hits(hits)
+    if not all(isinstance(topic, Topic) for topic in topics):
+        raise ParameterError(
+            "search takes topics: records with an id and a text",
+            remedy='For a query as typed: Index("indexes/mine").search("its words").',
+        )
     twice = [qid for qid, n in Counter(topic.qid for topic in topics).items() if n > 1]
     if twice:
         raise ParameterError(f"topic {twice[0]!r} is given twice", remedy="Each topic needs an id of its own.")

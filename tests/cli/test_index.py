@@ -209,3 +209,41 @@ def test_full_disk(tmp_path, started, ended, limit):
     assert "Free some space" in outcome.err
     assert "\tat " not in outcome.err  # no Java stack trace
     assert tree(tmp_path) == ["docs.jsonl"]
+
+
+def test_a_messy_table_and_a_summary_of_what_became_of_it(tmp_path, typed):
+    """In one command: semicolons, three forms of dates, a missing and an impossible one, an empty text, a bad row."""
+    dates = ["2020-01-02", "03.04.2020", "05/06/2020", "", "soon", "2020-07-08"]
+    rows = [
+        "id;when;text",
+        *(f"d{i};{date};words of {i}" for i, date in enumerate(dates)),
+        "d7;2020-01-01;",
+        ";;",
+        "d8;x",
+    ]
+    (tmp_path / "messy.csv").write_text("\n".join(rows))
+    words = [
+        "index",
+        "--input",
+        tmp_path / "messy.csv",
+        "--contents-field",
+        "text",
+        "--date-field",
+        "when",
+        "--skip-bad",
+    ]
+    words += ["--date-format", "auto", "--date-format", "%d.%m.%Y", "--date-format", "%m/%d/%Y"]
+    outcome = typed(*words, "--index", tmp_path / "ix")
+    assert outcome.code == 0, outcome
+    table = dict(line.split(maxsplit=1) for line in outcome.out.splitlines() if not line.startswith("unique"))
+    assert table["documents"] == "6"
+    assert table["undated"] == "2"
+    assert table["skipped"] == "2 (1 bad, 1 without text)"
+    assert "kept, undated, 1 documents without a date that could be read:" in outcome.err
+    assert f"1 × {tmp_path}/messy.csv:6: field 'when': not a time: 'soon'" in outcome.err
+    assert f"1 × {tmp_path}/messy.csv:10: 2 columns, expected 3" in outcome.err
+    assert "left out 1 documents without text (d7)" in outcome.err
+    outcome = typed(*words, "--index", tmp_path / "dated", "--undated", "drop")
+    table = dict(line.split(maxsplit=1) for line in outcome.out.splitlines() if not line.startswith("unique"))
+    assert (table["documents"], table["undated"]) == ("4", "0")
+    assert table["skipped"] == "4 (1 bad, 2 without a date, 1 without text)"

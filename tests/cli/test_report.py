@@ -51,7 +51,7 @@ def test_a_page_with_all_there_is(files, capsys):
     assert data["topics"][0]["text"] == "flow over <b>wings</b>"
     assert data["topics"][0]["timeline"]["relevant"] == [1293840000000]
     assert {d["id"]: d.get("title") for d in data["topics"][0]["documents"]}["b"] == "heat"
-    assert r"tiny & MAP & 37.50 & 100.00 \\" in (files / "out/table.tex").read_text()
+    assert r"tiny & MAP & 37.50 & \textbf{100.00} \\" in (files / "out/table.tex").read_text()
 
 
 def test_another_baseline(files, capsys):

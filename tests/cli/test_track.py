@@ -276,7 +276,7 @@ def two_runs(tmp_path: Path) -> tuple[Path, Path, Path]:
 def test_costs_of_runs_by_hand(two_runs, typed) -> None:
     """A: at rank 3, no miss and 1 of 98 alarms: 4.9/98 = .05. B: 0."""
     qrels, a, b = two_runs
-    outcome = typed("tdt", qrels, a, b, "--documents", 100, "--output", "jsonl", "-q", "--baseline", a)
+    outcome = typed("tdt", qrels, a, b, "--documents", 100, "-o", "jsonl", "-q", "--baseline", a)
     assert outcome.code == 0, outcome.err
     records = [json.loads(line) for line in outcome.out.splitlines()]
     assert records[0]["min_cost"] == pytest.approx(0.05)

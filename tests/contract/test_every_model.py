@@ -32,7 +32,7 @@ VARIANTS: dict[str, list[dict]] = {
         {"mode": "anserini"},
         {"mode": "anserini", "first_stage": "ql"},
     ],
-    "blend": [{"parts": "rm"}, {"fb_docs": 3, "least_query_weight": 0.5}],
+    "blend": [{"parts": "rm"}, {"fb_docs": 3, "feedback_weight": 0.5}],
     "axiomatic": [{"scoring": "ql"}, {"mode": "anserini"}, {"mode": "anserini", "scoring": "ql"}],
     "bm25prf": [{"mode": "anserini"}],
     "bo1": [{"scoring": "dph"}],

@@ -139,7 +139,7 @@ def test_a_measure_of_a_program_from_outside(tmp_path, shelf):
         """
     )
     assert main(search(shelf, tmp_path / "ql.trec", "--model", "ql")) == 0
-    words = ["evaluate", shelf / "qrels.txt", tmp_path / "ql.trec", "--measures", "P@3", "Found@3", "--output", "jsonl"]
+    words = ["evaluate", shelf / "qrels.txt", tmp_path / "ql.trec", "--measures", "P@3", "Found@3", "-o", "jsonl"]
     rows = map(json.loads, python(tmp_path, "-c", program, *words).splitlines())
     values = {row["measure"]: row["value"] for row in rows}
     assert values["Found@3"] == values["P@3"] > 0

@@ -141,7 +141,7 @@ SETTINGS: dict[str, dict[str, st.SearchStrategy]] = {
         "parts": st.sampled_from(["sd,rm,axiomatic", "sd,rm,axiomatic", "axiomatic, sd", "rm"]),
         "fb_docs": st.one_of(st.integers(1, 6), st.integers(7, 50)),
         "fb_terms": CUT["fb_terms"],
-        "least_query_weight": st.floats(0.05, 1.0),  # at 0, rounding would decide whether the query is left
+        "feedback_weight": st.floats(0.0, 10.0),
     },
     "axiomatic": {
         **BM25,

@@ -481,7 +481,7 @@ def test_a_stopped_build_goes_on_with_what_is_whole(built, there, spark, capsys)
             (folder / f"shard-{n:05d}{end}").rename(attempt / f"shard-{n:05d}{end}")
     next((folder / "shard-00002.attempt-0" / "shard-00002").glob("_*.tim")).unlink()
     kept = {
-        n: (folder / name / "sdretrieval.json").stat().st_ino
+        n: next((folder / name).glob("segments_*")).stat().st_ino
         for n, name in ((0, "shard-00000"), (1, "shard-00001.attempt-0/shard-00001"))
     }
     assert command(*BUILD, address) == 2
@@ -489,7 +489,7 @@ def test_a_stopped_build_goes_on_with_what_is_whole(built, there, spark, capsys)
     assert command(*BUILD, address, "--resume") == 0
     assert "2 shards were there already" in capsys.readouterr().err
     for n, inode in kept.items():
-        assert (folder / f"shard-{n:05d}" / "sdretrieval.json").stat().st_ino == inode
+        assert next((folder / f"shard-{n:05d}").glob("segments_*")).stat().st_ino == inode
     assert open_collection(folder).manifest["documents"] == 200
     assert not list(folder.glob("*.attempt-*"))
     for n in range(3):

@@ -1,4 +1,4 @@
-"""The blend: how far depths agree, when feedback holds back, and what is said of it."""
+"""The blend: which words are learnt, how much they count, and what is said of it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from sdretrieval.core.errors import ParameterError
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.ranking.engine import Engine, Judgments, RankOptions, Result
 from sdretrieval.ranking.explain import explain
-from sdretrieval.ranking.models.blend import agreement
+from sdretrieval.ranking.feedback import Rows
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.term_model import TermModel
+from sdretrieval.ranking.weighting import BM25
 
 WORDS = ["cat", "fur", "paw", "the", "dog", "car"]
 
@@ -38,17 +39,16 @@ def words_of(snapshot: Snapshot, result: Result) -> set[str]:
     return {snapshot.term(term) for term in result.plan.model.terms.tolist()}
 
 
-def model(**weights: float) -> TermModel:
-    terms = [WORDS.index(word) for word in weights]
-    return TermModel.of(np.array(terms), np.array(list(weights.values())))
+def best_score(snapshot: Snapshot, words: TermModel) -> float:
+    return float(Rows.of(snapshot, np.arange(11)).evidence(words, BM25(), snapshot.statistics).max())
 
 
-def test_agreement_is_the_mean_over_pairs_of_what_both_have():
-    one, two, three = model(cat=0.5, fur=0.5), model(cat=0.25, fur=0.75), model(dog=1.0)
-    assert agreement([one]) == 1.0
-    assert agreement([one, two]) == pytest.approx(0.75)
-    assert agreement([one, two, three]) == pytest.approx((0.75 + 0.0 + 0.0) / 3)
-    assert agreement([three, one, two]) == pytest.approx(0.25)
+def test_evidence_of_rows_is_the_score_of_documents(snapshot: Snapshot):
+    plan, docs = ranked(snapshot).plan, np.array([12, 10, 0])
+    found = Rows.of(snapshot, docs).evidence(plan.model, plan.weighting, snapshot.statistics)
+    assert found == pytest.approx(Engine(snapshot).score_docs(plan, docs))
+    nothing = TermModel(np.zeros(0, dtype=np.int64), np.zeros(0))
+    assert Rows.of(snapshot, docs).evidence(nothing, plan.weighting, snapshot.statistics).tolist() == [0.0] * 3
 
 
 def test_words_that_come_with_the_query_are_learnt(snapshot: Snapshot):
@@ -58,25 +58,33 @@ def test_words_that_come_with_the_query_are_learnt(snapshot: Snapshot):
     assert result.plan.model.mass == pytest.approx(1.0)
 
 
-def test_one_document_alone_is_no_agreement(snapshot: Snapshot):
-    """Whatever the depth the words are its words: 1 - Σ W² is 0, and the query stays as typed."""
-    result = ranked(snapshot, fb_docs=1)
-    assert result.expansion is not None and result.expansion.notes["query_weight"] == 1.0
-    assert words_of(snapshot, result) == {"cat"}
+@pytest.mark.parametrize("r", [0.5, 2.0, 8.0])
+def test_at_its_best_feedback_counts_r_times_as_much_as_the_query(snapshot: Snapshot, r: float):
+    result, query = ranked(snapshot, feedback_weight=r), Query.from_words(snapshot, ["cat"]).as_distribution()
+    kept = result.expansion.notes["query_weight"]
+    learnt = result.plan.model.plus(query.scaled(-kept))
+    assert best_score(snapshot, learnt) == pytest.approx(r * kept * best_score(snapshot, query))
+
+
+def test_words_are_cut_by_what_they_add_to_scores(snapshot: Snapshot):
+    """ "the" is the most frequent word of the feedback documents, and in nearly all others."""
+    assert words_of(snapshot, ranked(snapshot, fb_terms=3, parts="rm")) == {"cat", "fur", "paw"}
+
+
+def test_without_weight_or_without_words_the_query_stays_as_typed(snapshot: Snapshot):
+    assert words_of(snapshot, ranked(snapshot, feedback_weight=0.0)) == {"cat"}
+    alone = Snapshot.from_counts([[1], [0]], ["cat"])
+    result = ranked(alone, parts="axiomatic")  # it never learns the query's own words
+    assert result.expansion.notes["query_weight"] == 1.0 and words_of(alone, result) == {"cat"}
 
 
 def test_a_document_judged_relevant_is_believed(snapshot: Snapshot):
-    judged = {"1": Judgments(np.array([10]), np.array([], dtype=np.int64))}
-    result = ranked(snapshot, RankOptions(judged=judged))
-    assert result.expansion is not None
-    assert result.expansion.notes["query_weight"] == pytest.approx(0.2)  # least_query_weight
-    assert "car" in words_of(snapshot, result)
-
-
-def test_the_query_keeps_its_least_weight(snapshot: Snapshot):
-    assert words_of(snapshot, ranked(snapshot, least_query_weight=1.0)) == {"cat"}
-    held = ranked(snapshot, least_query_weight=0.9).expansion
-    assert held is not None and held.notes["query_weight"] == pytest.approx(0.9)
+    """Even one without any of the query's words."""
+    for doc, word in ((10, "car"), (30, "dog")):
+        judged = {"1": Judgments(np.array([doc]), np.array([], dtype=np.int64))}
+        result = ranked(snapshot, RankOptions(judged=judged), feedback_weight=3.0)
+        assert result.expansion.notes["query_weight"] == pytest.approx(0.25)
+        assert word in words_of(snapshot, result)
 
 
 @pytest.mark.parametrize("parts", ["", "sd,sd", "sd,nonsense", ","])
@@ -85,14 +93,13 @@ def test_parts_that_are_none(parts: str):
         make_ranker("blend", {"parts": parts})
 
 
-def test_explain_tells_each_part_and_why_feedback_held_back(snapshot: Snapshot):
+def test_explain_tells_each_part_and_how_much_feedback_counts(snapshot: Snapshot):
     found = explain(snapshot, Topic("1", "cat"), "blend")
     text = " ".join(explanation_text(found).split())
-    assert (
-        "held back the query as typed has" in text and "words learnt from 5, 10, 11 and 11 documents agree by" in text
-    )
-    for part in ("sd", "rm", "axiomatic"):
-        assert f"part {part} (agrees by" in text
+    assert "held back the query as typed has" in text and "words learnt from 5, 10 and 11 documents" in text
+    assert "at its best a feedback document scores" in text and "are to count 2 times as much" in text
     notes = json.loads(json.dumps(found.to_json()))["notes"]
-    assert set(notes["parts"]) == set(notes["agreement"]) == {"sd", "rm", "axiomatic"}
+    assert set(notes["parts"]) == {"sd", "rm", "axiomatic"}
+    for part, words in notes["parts"].items():
+        assert f"part {part} {next(iter(words))}" in text
     assert "fur" in notes["parts"]["axiomatic"]

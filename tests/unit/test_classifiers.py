@@ -6,6 +6,7 @@ import classify_oracle as plain
 import numpy as np
 import pytest
 from scipy.sparse import csc_matrix, csr_matrix
+from scipy.special import digamma
 
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.estimate.distributions import DCM, Dirichlet
@@ -168,6 +169,24 @@ def test_ranking_functions(data):
     assert found == pytest.approx(constant_free(entropies), rel=1e-8, abs=1e-8)
 
 
+def test_dirichlet_offsets_of_classes_that_hardly_differ():
+    """Sums of the size of a million that differ by 1e-9: taken one after the other, their difference is rounding.
+
+    The difference to first order is Σ_j δ_j (log((1 - λ) θ^GE_j) - ψ(α_j)) + ψ(S) Σ_j δ_j.
+    """
+    dice, n = np.random.default_rng(3), 200_000
+    alpha = dice.uniform(0.5, 1.5, n) * 1e-4
+    change = alpha * dice.normal(0.0, 1e-12, n)
+    model = DirichletClassifier(smoothing=0.1)
+    model.background_ = alpha / alpha.sum()
+    both = np.column_stack([alpha + change, alpha - change])
+    model.scale_ = both.sum(axis=0)
+    applied = (both[:, 0] - both[:, 1]) / 2  # what is left of the change in double precision
+    slope = np.log(0.9 * model.background_) - digamma(alpha) + digamma(alpha.sum())
+    first, second = model._offsets(both)
+    assert (first - second) / 2 == pytest.approx(float(applied @ slope), rel=1e-2)
+
+
 def test_relevant_against_rest(data):
     F, y, G = data
     topics = [[label] if i % 4 else [label, "extra"] for i, label in enumerate(y)]
@@ -191,6 +210,28 @@ def test_rest_from_the_other_topics_as_printed(data):
     log_R = np.log(plain.laplace(F[:20], 0.5))
     log_N = np.log(plain.laplace(np.concatenate([F[10:30], F[25:35]]), 0.5))
     assert found[:, 0] == pytest.approx(G @ (log_R - log_N))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        SmoothedDirichletClassifier,
+        DirichletClassifier,
+        lambda **given: MultinomialClassifier(method="jelinek-mercer", **given),
+    ],
+)
+def test_rest_from_the_other_topics_has_the_general_english_of_all_documents(data, make):
+    """(4.10) counts every training document once, not the rows that make up the two classes."""
+    F, _, G = data
+    matrix = np.zeros((len(F), 3), dtype=bool)
+    matrix[:20, 0] = matrix[10:30, 1] = matrix[25:35, 2] = True
+    found = RelevantAgainstRest(make(), rest="labels").fit(F, matrix).decision_function(G)[:, 0]
+    rows = np.concatenate([np.arange(20), np.arange(10, 30), np.arange(25, 35)])
+    everything = (F.sum(axis=0) + make().background_additive) / (F.sum() + make().background_additive * F.shape[1])
+    wanted = make(background=everything).fit(F[rows], np.arange(len(rows)) < 20).decision_function(G)
+    assert found == pytest.approx(wanted, rel=1e-9, abs=1e-12)
+    selected = make().fit(F[rows], np.arange(len(rows)) < 20).decision_function(G)
+    assert found != pytest.approx(selected, rel=1e-6)
 
 
 def test_ranking_form_with_weights(data):

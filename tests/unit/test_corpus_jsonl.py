@@ -97,7 +97,7 @@ def test_error_in_an_array_names_the_line(tmp_path):
 @pytest.mark.parametrize(
     ("bad", "told"),
     [
-        ('{"id": "2", "contents": "cut sho', "malformed JSON at column 25"),
+        ('{"id": "2", "contents": "cut sho', "malformed JSON (Unterminated string starting at at column 25)"),
         ('{"id": "2", "contents": "x", "n": NaN}', "NaN is not JSON"),
         ("[1, 2]", "a document must be a JSON object, got list: [1, 2]"),
         ('"text"', "a document must be a JSON object, got str"),
@@ -113,10 +113,9 @@ def test_error_in_an_array_names_the_line(tmp_path):
         ('{"id": "a\\ud800", "contents": "x"}', "has a control character or a broken character"),
         ('{"id": "2"}', "no field 'contents'; there is 'id'"),
         ('{"id": "2", "contents": null}', "no field 'contents'"),
-        ('{"id": "2", "contents": ["x"]}', "contents must be text, got list: ['x']"),
+        ('{"id": "2", "contents": [{"x": 1}]}', "contents must be text, got list: [{'x': 1}]"),
+        ('{"id": "2", "contents": {"main": "x"}}', "perhaps `contents.main`"),
         ('{"id": "2", "contents": 7}', "contents must be text, got int: 7"),
-        ('{"id": "2", "contents": "x", "date": "the day before"}', "field 'date': not a time: 'the day before'"),
-        ('{"id": "2", "contents": "x", "date": {"y": 1}}', "field 'date': not a time"),
     ],
 )
 def test_bad_documents_are_errors_with_file_and_line(tmp_path, bad, told):
@@ -156,7 +155,7 @@ def test_truncated_gzip_is_an_error_after_its_last_line(tmp_path):
     lines = b"".join(json.dumps({"id": str(i), "contents": f"{i * i}"}).encode() + b"\n" for i in range(2000))
     path.write_bytes(gzip.compress(lines)[:-2000])
     message = error_of(path)
-    assert "damaged compressed data" in message
+    assert "damaged gzip data" in message
     assert "Fetch the file again" in message
 
 

@@ -9,13 +9,15 @@ import random
 from pathlib import Path
 
 import pytest
+from lucene_writing import without_notes
 from shown import as_shown
 
 from sdretrieval.collection.analyzer import LANGUAGES, STEMMERS, AnalyzerSpec
 from sdretrieval.collection.corpus import Document, Problems, Reader
 from sdretrieval.core.errors import IndexProblem, InputError, JavaError, ParameterError
-from sdretrieval.index.index_notes import NOTES, analyzer_of
-from sdretrieval.index.lucene import indexing
+from sdretrieval.index.commit import NOTES, latest_commit
+from sdretrieval.index.index_notes import analyzer_of, read_notes
+from sdretrieval.index.lucene import committing, indexing
 from sdretrieval.index.lucene.analysis import analyze
 from sdretrieval.index.lucene.indexing import build_index, time_term
 
@@ -183,20 +185,40 @@ def test_the_old_index_comes_back_when_the_new_one_cannot_be_moved(tmp_path, mon
     (tmp_path / "index" / "segments_1").write_text("old")
     (tmp_path / "build").mkdir()
     with pytest.raises(FileNotFoundError):
-        indexing._move_into_place(tmp_path / "build" / "missing", tmp_path / "index")
+        committing._move_into_place(tmp_path / "build" / "missing", tmp_path / "index")
     assert tree(tmp_path) == ["build", "index", "index/segments_1"]
 
 
 def test_leftovers_of_a_killed_build_are_cleared_but_not_those_of_a_living_one(tmp_path):
     fcntl = pytest.importorskip("fcntl")
-    for name in (".index.1.x.building", ".index.2.y.building", ".other.1.x.building"):
-        (tmp_path / name).mkdir()
+    for name in (".index.building", ".index.1.x.building", ".index.2.y.building", ".other.building"):
+        (tmp_path / name / "documents").mkdir(parents=True)
         (tmp_path / name / "lock").touch()
     with (tmp_path / ".index.2.y.building" / "lock").open("w") as living:
         fcntl.flock(living, fcntl.LOCK_EX)
         with pytest.raises(InputError):
             build_index([], tmp_path / "index")
-    assert sorted(p.name for p in tmp_path.iterdir()) == [".index.2.y.building", ".other.1.x.building"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".index.2.y.building", ".other.building"]
+
+
+def test_there_is_one_writer_at_a_time(tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    (tmp_path / ".index.building").mkdir()
+    with (tmp_path / ".index.building" / "lock").open("w") as living:
+        fcntl.flock(living, fcntl.LOCK_EX)
+        with pytest.raises(IndexProblem, match="another process is writing"):
+            build_index(DOCUMENTS, tmp_path / "index")
+        assert tree(tmp_path) == [".index.building", ".index.building/lock"]
+
+
+@pytest.mark.parametrize("name", [".index.building", ".index.17.abc_1.building"])
+def test_an_index_that_was_moved_aside_is_put_back_before_anything_is_cleared(tmp_path, name):
+    """As the renames of an earlier version left it when killed between them, and ours of what Lucene cannot read."""
+    (tmp_path / name / "replaced").mkdir(parents=True)
+    (tmp_path / name / "replaced" / "segments_1").write_text("old")
+    (tmp_path / name / "index").mkdir()
+    committing.clear_abandoned(tmp_path / "index")
+    assert tree(tmp_path) == ["index", "index/segments_1"]
 
 
 def test_threads_must_be_positive(tmp_path):
@@ -222,7 +244,7 @@ def test_summary(built):
     assert summary.terms == 6
     assert (summary.undated, summary.earliest, summary.latest) == (1, JANUARY - 1, JANUARY)
     assert (summary.empty, summary.empty_docids, summary.skipped) == (1, ["d4"], 0)
-    assert summary.bytes == sum(p.stat().st_size for p in index.iterdir() if p.name != NOTES)
+    assert summary.bytes == sum(p.stat().st_size for p in index.iterdir() if p.name.startswith("_"))
     values = summary.to_json()
     assert (values["earliest"], values["latest"]) == ("2023-12-31T23:59:59.999Z", "2024-01-01T00:00:00Z")
     assert json.loads(json.dumps(values)) == values
@@ -254,8 +276,9 @@ def test_other_fields_come_back(built):
 
 
 @pytest.mark.java
-def test_notes_are_kept_beside_the_index(built):
-    notes = json.loads((built[0] / NOTES).read_text())
+def test_notes_are_in_the_commit(built):
+    assert not (built[0] / NOTES).exists()
+    notes = read_notes(built[0])
     assert notes["analyzer"] == {"language": "en", "stemmer": "porter", "stopwords": True}
     assert notes["source"] == {"format": "x"}
     assert notes["stored"] == {"raw": True, "positions": True, "docvectors": False}
@@ -288,11 +311,57 @@ def test_every_stemmer_indexes_as_it_analyses(tmp_path, stemmer, stopwords):
 @pytest.mark.java
 def test_overwriting_replaces_the_whole_index(tmp_path):
     build_index(DOCUMENTS, tmp_path / "index")
-    (tmp_path / "index" / "stale").write_text("x")
+    before = tree(tmp_path)
     build_index([Document("new", "only this")], tmp_path / "index", overwrite=True)
     assert terms_of(tmp_path / "index") == ["onli"]
-    assert not (tmp_path / "index" / "stale").exists()
+    assert set(before) & set(tree(tmp_path)) == {"index", "index/write.lock"}
     assert [p.name for p in tmp_path.iterdir()] == ["index"]
+
+
+@pytest.mark.java
+def test_readers_keep_the_commit_they_opened(tmp_path):
+    from sdretrieval.index.lucene.contents import opened
+
+    build_index(DOCUMENTS, tmp_path / "index")
+    with opened(tmp_path / "index") as reader:
+        build_index([Document("new", "only this")], tmp_path / "index", overwrite=True)
+        assert reader.numDocs() == 3
+        assert reader.storedFields().document(0).get("raw")
+    with opened(tmp_path / "index") as reader:
+        assert reader.numDocs() == 1
+
+
+@pytest.mark.java
+def test_what_lucene_cannot_read_is_replaced_all_the_same(tmp_path):
+    (tmp_path / "index").mkdir()
+    (tmp_path / "index" / "segments_1").write_text("old")
+    build_index(DOCUMENTS, tmp_path / "index", overwrite=True)
+    assert latest_commit(tmp_path / "index").notes["summary"]["documents"] == 3
+    assert [p.name for p in tmp_path.iterdir()] == ["index"]
+
+
+@pytest.mark.java
+def test_what_a_killed_commit_left_is_removed_by_the_next_command(tmp_path):
+    build_index(DOCUMENTS, tmp_path / "index")
+    before = tree(tmp_path)
+    for name in ("pending_segments_9", "_7.fdt", "_7_Lucene99_0.doc"):
+        (tmp_path / "index" / name).write_text("half")
+    (tmp_path / "index" / "mine.txt").write_text("not Lucene's")
+    (tmp_path / ".index.building" / "documents").mkdir(parents=True)
+    committing.clear_abandoned(tmp_path / "index")
+    assert tree(tmp_path) == sorted([*before, "index/mine.txt"])
+
+
+@pytest.mark.java
+def test_notes_of_earlier_versions_lie_beside_the_index(tmp_path):
+    index = tmp_path / "index"
+    build_index(DOCUMENTS, index, analyzer=AnalyzerSpec(stemmer="none"))
+    without_notes(index)
+    assert read_notes(index) == {} and analyzer_of(index) == AnalyzerSpec()
+    (index / NOTES).write_text('{"analyzer": {"stemmer": "krovetz"}}')
+    assert analyzer_of(index) == AnalyzerSpec(stemmer="krovetz")
+    build_index(DOCUMENTS, index, overwrite=True)
+    assert not (index / NOTES).exists() and analyzer_of(index) == AnalyzerSpec()
 
 
 @pytest.mark.java

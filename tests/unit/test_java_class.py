@@ -18,6 +18,7 @@ def test_every_shipped_class_is_of_the_stated_release():
     """Bytes 6 and 7 of a class file: 61 is Java 17."""
     classes = sorted(SHIPPED.glob("*.class"))
     assert [path.name for path in classes] == [
+        "IndexCommitter.class",
         "SnapshotExporter$Block.class",
         "SnapshotExporter$Output.class",
         "SnapshotExporter.class",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sdretrieval.core import jvm
+from sdretrieval.core import anserini, jvm
 from sdretrieval.core.errors import JavaError
 
 
@@ -107,10 +107,10 @@ def test_major_versions(version: str, major: int):
 def test_the_newest_jar_of_a_folder_is_taken(monkeypatch, tmp_path):
     monkeypatch.setenv("ANSERINI_CLASSPATH", str(tmp_path))
     with pytest.raises(JavaError, match=f"no anserini-.*-fatjar.jar in {tmp_path}"):
-        jvm.anserini_jar()
+        anserini.anserini_jar()
     for version in ("1.5.0", "1.6.0"):
         (tmp_path / f"anserini-{version}-fatjar.jar").touch()
-    assert jvm.anserini_jar().name == "anserini-1.6.0-fatjar.jar"
+    assert anserini.anserini_jar().name == "anserini-1.6.0-fatjar.jar"
 
 
 def test_a_line_break_in_a_path_is_refused():
@@ -124,7 +124,7 @@ def test_a_line_break_in_a_path_is_refused():
 PROGRAMS = {
     "the jar is found without importing Pyserini": """
 import sys
-from sdretrieval.core.jvm import anserini_jar
+from sdretrieval.core.anserini import anserini_jar
 assert anserini_jar().name.startswith("anserini-") and anserini_jar().is_file()
 assert "pyserini" not in sys.modules
 """,
@@ -167,7 +167,8 @@ assert analyze("The foxes were running") == ["fox", "were", "run"]
 assert "torch" not in sys.modules
 """,
     "one that Pyserini started is joined: ours is not the only code in the process": """
-from sdretrieval.core.jvm import find_java, anserini_jar, java_class
+from sdretrieval.core.anserini import anserini_jar
+from sdretrieval.core.jvm import find_java, java_class
 import os, jnius_config
 os.environ["JAVA_HOME"] = str(find_java().home)
 jnius_config.set_classpath(str(anserini_jar()))

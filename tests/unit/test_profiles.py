@@ -88,10 +88,10 @@ def test_a_file_that_says_nothing_about_the_model(file):
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("", "mine.json: not a profile"),
-        ("fb_docs=20", "mine.json: not a profile"),
-        ([1], "mine.json: a profile is "),
-        ({"fb_docs": 20}, "mine.json: a profile is "),
+        ("", "mine.json: not JSON"),
+        ("fb_docs=20", "mine.json: not JSON"),
+        ([1], "mine.json: a JSON object was expected, got [1]"),
+        ({"fb_docs": 20}, "mine.json: 'fb_docs' is given 20"),
         ({"sd": {"depth": 3}}, "mine.json: sd has no parameter 'depth'"),
         ({"sd": {"fb_docs": "many"}}, "mine.json: fb_docs must be a whole number; got 'many'"),
         ({"sd": {"fb_docs": None}}, "mine.json: sd: fb_docs must be a number; got None"),

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from lucene_writing import without_notes
 
 from sdretrieval.collection.corpus.record import Document
 from sdretrieval.collection.records import Qrels, Ranking, Run, Topic
 from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.core.jvm import java_class, start_jvm
-from sdretrieval.index.index_notes import NOTES
 from sdretrieval.index.lucene.indexing import build_index
 from sdretrieval.index.snapshot import Snapshot, open_snapshot
 from sdretrieval.plugins.pyserini import Hit, Reranker
@@ -241,7 +241,7 @@ def test_the_searchers_analyzer_is_used_where_the_index_says_nothing(index, tmp_
     """An index of another tool, and a searcher told to split at blanks: `running` is not stemmed to `run`."""
     bare = tmp_path / "bare"
     shutil.copytree(index, bare)
-    (bare / NOTES).unlink()
+    without_notes(bare)
     searcher = StandIn(bare)
     reranker = Reranker(searcher, "ql")
     assert len(reranker.search("running", 30)) == 10

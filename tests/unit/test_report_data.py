@@ -229,10 +229,12 @@ def test_latex_table_in_the_manner_of_the_thesis(collection):
     assert all(rows[0].corrected[t] < 0.05 for t in ("t", "wilcoxon")), "the better run is much better here"
     table = latex_table([Block("AP & WSJ", [base, other], rows)])
     assert r"\begin{tabular}{llrr}" in table
-    means = f"{100 * base.mean['AP']:.2f} & \\textbf{{{100 * other.mean['AP']:.2f}}}"
+    means = f"{100 * base.mean['AP']:.2f} & \\textbf{{{100 * other.mean['AP']:.2f}}}$^{{+}}$"
     assert rf"AP \& WSJ & MAP & {means} \\" in table
     assert " & Pr(5) & " in table
-    assert "textbf" not in latex_table([Block("c", [base]), Block("d", [base])])  # nothing was compared
+    worse = latex_table([Block("c", [other, base], compare([base], other))])  # the loser is marked, and not bold
+    assert f"\\textbf{{{100 * other.mean['AP']:.2f}}} & {100 * base.mean['AP']:.2f}$^{{-}}$" in worse
+    assert "textbf" not in latex_table([Block("c", [base]), Block("d", [base])])  # there is no choice
     with pytest.raises(ParameterError, match="same runs"):
         latex_table([Block("x", [base]), Block("y", [other])])
 

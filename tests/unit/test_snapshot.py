@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -9,20 +10,22 @@ import stat
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from lucene_writing import delete
 
 from sdretrieval.collection.corpus import Document
+from sdretrieval.core import array_folder
 from sdretrieval.core.array_folder import ArrayFolder
 from sdretrieval.core.errors import IndexProblem, ParameterError
 from sdretrieval.core.times import UNDATED
 from sdretrieval.index import snapshot as module
+from sdretrieval.index.commit import latest_commit
 from sdretrieval.index.lucene.indexing import build_index
-from sdretrieval.index.snapshot import Snapshot, open_snapshot, snapshot_folder, snapshot_state
-from sdretrieval.index.snapshot_format import ARRAYS
+from sdretrieval.index.snapshot import Snapshot, load_snapshot, open_snapshot, snapshot_folder, snapshot_state
+from sdretrieval.index.snapshot_format import ARRAYS, write_snapshot
 
 JANUARY = 1704067200000  # 2024-01-01T00:00:00Z in ms
 DOCUMENTS = [
@@ -189,12 +192,95 @@ def test_a_snapshot_is_readable_by_whoever_can_read_its_parent(index: Path):
 
 @java
 def test_rebuilding_on_request_replaces_the_files(snapped: Path):
-    """Right size, wrong content: nobody can tell but whoever asks for a rebuild."""
-    damaged = only_snapshot(snapped) / "cf.bin"
-    damaged.write_bytes(b"\x07" * damaged.stat().st_size)
-    assert open_snapshot(snapped).cf[0] == 0x0707070707070707
+    before = (only_snapshot(snapped) / "cf.bin").stat().st_ino
     assert open_snapshot(snapped, rebuild=True).cf.tolist() == [2, 3, 1, 1, 4]
-    assert len(list(snapshot_folder(snapped).iterdir())) == 1
+    assert (only_snapshot(snapped) / "cf.bin").stat().st_ino != before
+
+
+@java
+@pytest.mark.parametrize("name", ARRAYS)
+def test_one_flipped_bit_is_noticed_and_mended(snapped: Path, name: str):
+    """Also in a snapshot that this process has found whole before: the file has changed since."""
+    open_snapshot(snapped)
+    path = only_snapshot(snapped) / f"{name}.bin"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(data)
+    assert snapshot_state(snapped) == f"{name}.bin is damaged: its checksum is wrong"
+    with pytest.raises(IndexProblem, match="checksum is wrong"):
+        load_snapshot(only_snapshot(snapped))
+    assert counts_of(open_snapshot(snapped)) == COUNTS
+
+
+@java
+def test_a_whole_snapshot_is_read_once_by_a_process_and_those_it_starts(snapped: Path, monkeypatch):
+    monkeypatch.delenv("SDRETRIEVAL_CHECKED", raising=False)
+    read: list[str] = []
+    real = array_folder.checksum
+    monkeypatch.setattr(array_folder, "checksum", lambda values: read.append("x") or real(values))
+    open_snapshot(snapped)
+    assert len(read) == len(ARRAYS)
+    open_snapshot(snapped)
+    assert len(read) == len(ARRAYS)
+    assert snapshot_state(snapped, again=True) == "fresh"
+    assert len(read) == 2 * len(ARRAYS)
+    code = f"""
+        from sdretrieval.core import array_folder
+        array_folder.checksum = None
+        from sdretrieval.index.snapshot import open_snapshot
+        open_snapshot({str(snapped)!r})
+    """
+    assert run_python(code).returncode == 0
+
+
+def hostile(arrays: dict[str, np.ndarray], name: str, change) -> dict[str, np.ndarray]:
+    values = np.array(arrays[name])
+    changed = change(values)
+    return {**arrays, name: values if changed is None else changed}
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "told"),
+    [
+        ("term_docs", lambda v: v.__setitem__(0, 3), "term_docs.bin points outside of doc_lengths"),
+        ("term_docs", lambda v: v.__setitem__(0, -1), "term_docs.bin points outside of doc_lengths"),
+        ("doc_terms", lambda v: v.__setitem__(1, 1 << 30), "doc_terms.bin points outside of cf"),
+        ("docid_order", lambda v: v.__setitem__(0, 3), "docid_order.bin points outside of doc_lengths"),
+        ("term_ptr", lambda v: v.__setitem__(1, 99), "term_ptr.bin does not ascend from 0 to the length of term_docs"),
+        ("doc_ptr", lambda v: v.__setitem__(0, 1), "doc_ptr.bin does not ascend from 0"),
+        ("term_ptr", lambda v: v[:-1], "term_ptr.bin has 3 entries, cf has 3"),
+        ("term_counts", lambda v: v.__setitem__(0, 0), "term_counts.bin has a value below 1"),
+        ("times", lambda v: v[1:], "times.bin has 2 entries, doc_lengths has 3"),
+        ("docid_text", lambda v: v.__setitem__(0, 0xFF), "docid_text_ptr.bin points into docid_text, which is not"),
+        ("docid_text_ptr", lambda v: v.__setitem__(1, 2), "docid_text_ptr.bin points into the middle of a character"),
+    ],
+)
+def test_a_snapshot_from_elsewhere_is_checked_before_any_loop_runs(tmp_path, name, change, told):
+    """Its checksums are right: whoever made it wrote both."""
+    made = Snapshot.from_counts([[2, 1, 0], [0, 1, 0], [0, 0, 1]], ["a", "b", "c"], ["aä", "b", "c"])
+    fingerprint = write_snapshot(tmp_path, hostile(made.arrays, name, change))
+    with pytest.raises(IndexProblem, match=told):
+        load_snapshot(tmp_path / fingerprint)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[]", "{}", '{"format": 1e999}', '{"format": 2, "sizes": []}', "\xff"])
+def test_odd_notes_are_damaged_notes(tmp_path, text: str):
+    made = Snapshot.from_counts([[1]], ["a"])
+    folder = tmp_path / write_snapshot(tmp_path, made.arrays)
+    (folder / "snapshot.json").write_text(text, encoding="latin-1")
+    with pytest.raises(IndexProblem, match="cannot be used"):
+        load_snapshot(folder)
+
+
+@java
+def test_a_full_disk_is_an_error_that_names_itself(index: Path, monkeypatch):
+    def full(path: Path, size: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(array_folder, "allocate", full)
+    with pytest.raises(IndexProblem, match="no room left while writing the snapshot"):
+        open_snapshot(index)
+    assert list(snapshot_folder(index).iterdir()) == []
 
 
 @java
@@ -289,14 +375,19 @@ def test_a_killed_build_leaves_no_snapshot_and_is_cleared_away_later(index: Path
     """
     assert run_python(code).returncode == 9
     [left] = snapshot_folder(index).iterdir()
-    assert left.name.startswith(".building-")
+    assert left.name == ".building"
     assert not list(snapshot_folder(index).glob("*/snapshot.json"))
-    assert snapshot_state(index) == "stale"
+    assert snapshot_state(index) == "absent"
     assert counts_of(open_snapshot(index)) == COUNTS
-    assert left.exists()  # for all we know, somebody is still at it
-    os.utime(left, (time.time() - 2 * module.ABANDONED,) * 2)
-    open_snapshot(index, rebuild=True)
     assert not left.exists()
+
+
+@java
+def test_what_a_killed_builder_left_goes_when_the_snapshot_is_next_opened(snapped: Path):
+    left = snapshot_folder(snapped) / ".building" / "half"
+    left.mkdir(parents=True)
+    open_snapshot(snapped)
+    assert len(list(snapshot_folder(snapped).iterdir())) == 1
 
 
 @java
@@ -332,7 +423,7 @@ def test_the_second_builder_keeps_the_first_ones_snapshot(snapped: Path, monkeyp
     """As when both found none: the loser of the race discards its own."""
     place = only_snapshot(snapped)
     inode = (place / "cf.bin").stat().st_ino
-    module._build(snapped, place, "")
+    assert module._build(latest_commit(snapped), place, "")
     assert (only_snapshot(snapped) / "cf.bin").stat().st_ino == inode
 
 
@@ -368,7 +459,7 @@ def test_a_broken_index_is_named(tmp_path: Path):
     with pytest.raises(IndexProblem, match="cannot be read") as caught:
         open_snapshot(tmp_path)
     assert "sdretrieval doctor" in str(caught.value)
-    assert not [p for p in snapshot_folder(tmp_path).iterdir() if not p.name.startswith(".building")]
+    assert not snapshot_folder(tmp_path).exists()
 
 
 # -- of indexes made by other tools --------------------------------------------------------------------------------
@@ -443,19 +534,3 @@ def run_python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=300, check=False
     )
-
-
-def delete(index: Path, docid: str) -> None:
-    """Mark a document as deleted, as an update of the index would, and leave its postings where they are."""
-    from sdretrieval.core.jvm import java_class
-
-    directory = java_class("org.apache.lucene.store.FSDirectory").open(
-        java_class("java.nio.file.Paths").get(str(index))
-    )
-    settings = java_class("org.apache.lucene.index.IndexWriterConfig")()
-    settings.setMergePolicy(java_class("org.apache.lucene.index.NoMergePolicy").INSTANCE)
-    writer = java_class("org.apache.lucene.index.IndexWriter")(directory, settings)
-    term = java_class("org.apache.lucene.index.Term")("id", docid)
-    writer.deleteDocuments(java_class("org.apache.lucene.search.TermQuery")(term))
-    writer.close()
-    directory.close()

@@ -258,7 +258,7 @@ def test_states_from_elsewhere_are_refused(tmp_path: Path) -> None:
     header, arrays = load_arrays(tmp_path / "whole", "tracker")
     arrays["topic_words"] = arrays["topic_words"] + 10**6
     save_arrays(tmp_path / "foreign", "tracker", header, arrays)
-    with pytest.raises(InputError, match="a word that does not exist"):
+    with pytest.raises(InputError, match="a number that does not exist"):
         load_tracker(tmp_path / "foreign")
 
 

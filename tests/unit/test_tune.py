@@ -364,13 +364,21 @@ def test_a_damaged_line_is_named(tmp_path, line, told):
 
 def test_what_is_no_trace(tmp_path):
     path = tmp_path / "trace.jsonl"
-    for content, told in ((b"", "is empty"), (b"\xff\n", "not a trace"), (b'{"tuning": 1', "is empty")):
+    for content in (b"\xff\n", b'{"tuning": 1', b'{"tuning": 1\n', b"[" * 100_000 + b"\n"):
         path.write_bytes(content)
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match="not a trace"):
             Trace(path, {}, QIDS)
         assert path.read_bytes() == content
     with pytest.raises(InputError, match="not a trace"):
         Trace(tmp_path, {}, QIDS)
+
+
+def test_two_tunings_do_not_share_a_trace(tmp_path):
+    trace = Trace(tmp_path / "trace.jsonl", {}, QIDS)
+    with pytest.raises(InputError, match="another tuning is using this trace"):
+        Trace(tmp_path / "trace.jsonl", {}, QIDS)
+    trace.close()
+    Trace(tmp_path / "trace.jsonl", {}, QIDS).close()
 
 
 def test_without_a_file_nothing_is_written(tmp_path, monkeypatch):

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 from sdretrieval.collection.corpus.sources import Source
+from sdretrieval.core.errors import shown
+from sdretrieval.core.safe_json import check_depth, json_decoder, parse_json
 
 SUFFIXES = (".jsonl", ".ndjson", ".json")
 LARGEST_WHOLE_FILE = 1 << 30  # characters; a JSON array has to be read whole
+_BLANK = re.compile(r"\s*")
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-_decoder = json.JSONDecoder(parse_constant=_no_constant)  # Jackson, which reads it next, refuses NaN too
+_decoder = json_decoder(bounded=False)  # an id may be a number of thirty digits
 
 
 def records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -26,19 +26,20 @@ def records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
         if type(value) is dict:
             yield number, value
         else:
-            message = f"a document must be a JSON object, got {type(value).__name__}: {json.dumps(value)[:60]}"
+            message = f"a document must be a JSON object, got {type(value).__name__}: {shown(value)}"
             source.report(message, number, 'Write documents as {"id": …, "contents": …}.')
 
 
 def _lines(source: Source) -> Iterator[tuple[int, Any]]:
-    decode = _decoder.decode
     for number, line in source.lines():
         if not line or line.isspace():
             continue
         try:
-            yield number, decode(line)
-        except (ValueError, RecursionError) as error:
+            value = parse_json(line, bounded=False)
+        except ValueError as error:
             _report_malformed(source, number, line, error)
+        else:
+            yield number, value
 
 
 def _first_line_is_object(source: Source) -> bool:
@@ -57,30 +58,38 @@ def _whole_file(source: Source) -> Iterator[tuple[int, Any]]:
     remedy = "Convert it to one object per line, e.g. with `jq -c '.[]'`."
     text = source.whole_text(LARGEST_WHOLE_FILE, "a JSON array this large does not fit in memory", remedy)
     position, line, counted = 0, 1, 0
-    inside_array = False
+    array, expected = 0, "["  # the line of the open array, and what may stand there besides a value
     while True:
-        while position < len(text) and (text[position].isspace() or (inside_array and text[position] in ",]")):
-            position += 1
-        if position == len(text):
-            return
+        position = _BLANK.match(text, position).end()  # type: ignore[union-attr]
         line, counted = line + text.count("\n", counted, position), position
-        if text[position] == "[" and not inside_array:
-            inside_array, position = True, position + 1
+        mark = text[position : position + 1]
+        if not mark:
+            break
+        if mark in expected:
+            position += 1
+            array, expected = (0, "[") if mark == "]" else (array or line, "]" if mark == "[" else "")
             continue
         try:
-            value, position = _decoder.raw_decode(text, position)
+            if array and "," in expected:
+                raise json.JSONDecodeError("Expecting ',' or ']' after a value of the array", text, position)
+            begin = position
+            value, position = _decoder.raw_decode(text, begin)
+            check_depth(text[begin:position], value)
         except (ValueError, RecursionError) as error:
-            _report_malformed(source, line, text[position : position + 200], error)
+            _report_malformed(source, line, text[begin : begin + 200], error)
             return  # there is no telling where the next value starts
         yield line, value
+        expected = ",]" if array else "["
+    if array:
+        message = f"the array that begins on line {array} is not closed: the file ends inside it"
+        source.report(message, line, "If the file was cut short, fetch it again; or pass --skip-bad.")
 
 
 def _report_malformed(source: Source, number: int, line: str, error: Exception) -> None:
-    where, told = "", str(error)
+    told = str(error)
     if isinstance(error, json.JSONDecodeError):
-        where, told = f" at column {error.colno}", error.msg
+        told = f"{error.msg} at column {error.colno}"
     elif isinstance(error, RecursionError):
         told = "nested too deeply"
-    begin = line[:60] + ("…" if len(line) > 60 else "")
     remedy = "Correct the line, pass --skip-bad, or name the format with --format if this is no JSON."
-    source.report(f"malformed JSON{where} ({told}): {begin!r}", number, remedy)
+    source.report(f"malformed JSON ({told}): {shown(line)}", number, remedy)

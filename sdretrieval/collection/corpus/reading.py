@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import codecs
+import mimetypes
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from sdretrieval.collection.corpus import delimited, jsonl, trec_sgml, whole_files
-from sdretrieval.collection.corpus.record import Document, FieldMap, Place, Problems
+from sdretrieval.collection.corpus.record import UNDATED_CHOICES, Document, FieldMap, Place, Problems, UnreadableDate
 from sdretrieval.collection.corpus.sources import MAX_MEMBER_BYTES, Source, discover
 from sdretrieval.core.errors import InputError, ParameterError
 
@@ -38,7 +40,10 @@ class Reader:
     docid, contents, date
         The fields of the id, the text and the date. What is not given is the format's own habit; no ``date``, no times.
     date_format
-        A strptime pattern (a final ``*`` lets anything follow), ``epoch_s`` or ``epoch_ms``.
+        A strptime pattern (a final ``*`` lets anything follow), ``epoch_s`` or ``epoch_ms``; or several, in order.
+    undated
+        What becomes of a document without a readable date where ``date`` is given: ``keep``, ``drop`` or ``error``. By
+        default one without any is kept, and one that cannot be read is bad (kept where bad documents are skipped).
     docid_style
         The id of a document that is a file: its name (``stem``) or its ``path`` below the input.
     delimiter, columns
@@ -53,7 +58,8 @@ class Reader:
     docid: str | None = None
     contents: tuple[str, ...] = ()
     date: str | None = None
-    date_format: str | None = None
+    date_format: str | Sequence[str] | None = None
+    undated: str | None = None
     encoding: str = "utf-8"
     docid_style: str = "stem"
     delimiter: str | None = None
@@ -62,6 +68,7 @@ class Reader:
     exclude: tuple[Path, ...] = ()
     max_member_bytes: int = MAX_MEMBER_BYTES
     problems: Problems = field(default_factory=Problems)
+    dates: Problems = field(default_factory=lambda: Problems(skip=True))  # dates that --undated made no problem of
     ignored: list[str] = field(default_factory=list)  # files of no known format in a folder or archive
     _documents_seen: int = 0
     _dated: int = 0
@@ -71,6 +78,8 @@ class Reader:
             raise ParameterError(f"unknown format {self.format!r}", remedy=f"One of: auto, {', '.join(FORMATS)}.")
         if self.docid_style not in DOCID_STYLES:
             raise ParameterError(f"unknown docid style {self.docid_style!r}", remedy="One of: stem, path.")
+        if self.undated not in (None, *UNDATED_CHOICES):
+            raise ParameterError(f"undated is keep, drop or error, got {self.undated!r}")
         if self.delimiter is not None and len(self.delimiter) != 1:
             raise ParameterError(f"the delimiter must be one character, got {self.delimiter!r}")
         try:
@@ -122,13 +131,12 @@ class Reader:
 
     def _format_of(self, source: Source) -> str | None:
         if self.format != "auto":
-            return self.format
+            return None if _is_no_text(source) else self.format
         found = _SUFFIXES.get(source.suffix)
         return found if found and found != "text" else (_sniff(source.head()) or found)
 
     def _documents(self, source: Source, found: str) -> Iterator[Document]:
         records, mapping = self._records(source, found)
-        document, report = mapping.document, self.problems.report
         for line, fields in records:
             if found in ("html", "text"):
                 fields["path"] = source.relative
@@ -137,13 +145,32 @@ class Reader:
                     # a file's name may have blanks, an id may not; the rest of the name stays readable
                     fields[_FILE_ID] = "".join(quote(c) if c.isspace() else c for c in name)
             try:
-                made = document(fields, Place(source.name, line))
+                made = self.document(mapping, fields, Place(source.name, line))
             except InputError as error:
-                report(error)
+                self.problems.report(error)
                 continue
+            if made is None:
+                continue
+            if found in ("csv", "tsv"):
+                made.fields = {name: value for name, value in made.fields.items() if value != ""}
             self._documents_seen += 1
             self._dated += made.time is not None
             yield made
+
+    def document(self, mapping: FieldMap, fields: dict[str, Any], place: Place) -> Document | None:
+        """What a record stands for; None where it is left out for want of a date."""
+        try:
+            made = mapping.document(fields, place)
+            if made.time is not None or self.date is None or self.undated in (None, "keep"):
+                return made
+            error = UnreadableDate(f"no date in field {self.date!r}", file=place.file, line=place.line)
+            error.remedy = "Pass --undated keep or --undated drop."
+        except UnreadableDate as unreadable:
+            error = unreadable
+        if self.undated == "error" or (self.undated is None and not self.problems.skip):
+            raise error
+        self.dates.report(error)
+        return None if self.undated == "drop" else replace(mapping, date=None).document(fields, place)
 
     def _records(self, source: Source, found: str) -> tuple[Iterator, FieldMap]:
         """The format's records, and the field map with the format's habits filled in."""
@@ -155,11 +182,20 @@ class Reader:
             return trec_sgml.records(source, tags), replace(mapping, contents=("contents",))
         if found in ("csv", "tsv"):
             read, usual = (delimited.csv_records, ",") if found == "csv" else (delimited.tsv_records, "\t")
-            return read(source, self.delimiter or usual, self.columns), mapping
+            chosen = self.delimiter or (usual if found == "tsv" or self.columns else delimited.sniff(source))
+            return read(source, chosen, self.columns), mapping
         if found in ("html", "text"):
             whole = whole_files.html_records if found == "html" else whole_files.text_records
             return whole(source), replace(mapping, docid=self.docid or _FILE_ID)
         return jsonl.records(source), mapping
+
+
+def _is_no_text(source: Source) -> bool:
+    """Pictures, fonts, styles and scripts among pages: by their names, or by zero bytes."""
+    kind = mimetypes.guess_type(source.relative)[0] or ""
+    if kind.split("/")[0] in ("image", "audio", "video", "font") or kind in ("text/css", "text/javascript"):
+        return True
+    return b"\0" in source.head() and not source.encoding.lower().startswith(("utf-16", "utf_16", "utf-32", "utf_32"))
 
 
 def _sniff(head: bytes) -> str | None:

@@ -7,7 +7,9 @@ into a :class:`Document` or says what is wrong with it, so that the rules are th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -19,6 +21,12 @@ from sdretrieval.core.times import parse_time
 LONGEST_CONTENTS = 20_000_000
 # Lucene takes no term longer than 32,766 bytes, and an id is a term.
 LONGEST_ID = 8_000
+KINDS = 12  # kinds of problems shown
+PLACES = 3  # of each
+UNDATED_CHOICES = ("keep", "drop", "error")
+# What differs between messages of one kind: values in quotes, and numbers.
+_PARTICULAR = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[0-9][0-9,.]*")
+_PLACE = re.compile(r"^.*?(?::[0-9]+)?: ")
 LISTED = 100  # a corpus in the wrong format has a million problems; the first hundred tell as much
 # Names that Anserini or this package give a meaning of their own inside the index.
 RESERVED = frozenset({"id", "contents", "sdr_time"})
@@ -39,6 +47,8 @@ class Problems:
     skip: bool = False
     count: int = 0
     listed: list[str] = field(default_factory=list)
+    kinds: dict[str, list[str]] = field(default_factory=dict)  # the first messages of a kind
+    counts: Counter[str] = field(default_factory=Counter)
 
     def report(self, error: InputError) -> None:
         """Raise the error, or note it and let the reader go on."""
@@ -47,6 +57,35 @@ class Problems:
         self.count += 1
         if len(self.listed) < LISTED:
             self.listed.append(error.message)
+        kind = _PARTICULAR.sub("…", _without_place(error))
+        if kind in self.kinds or len(self.kinds) < LISTED:
+            self.counts[kind] += 1
+            first = self.kinds.setdefault(kind, [])
+            if len(first) < PLACES:
+                first.append(error.message)
+
+    def grouped(self) -> Iterator[str]:
+        """A line for each kind, the most frequent first: how often, the first message, other places."""
+        for kind, count in self.counts.most_common(KINDS):
+            first, *others = self.kinds[kind]
+            places = ", ".join(other[: -len(_tail(other))].rstrip(": ") for other in others)
+            more = f" (also {places}{', …' if count > PLACES else ''})" if others else ""
+            yield f"{count:,} × {first[:300]}{more}"
+        if len(self.counts) > KINDS:
+            yield f"… and {self.count - sum(n for _, n in self.counts.most_common(KINDS)):,} of other kinds"
+
+
+def _without_place(error: InputError) -> str:
+    return error.message if error.file is None else _tail(error.message)
+
+
+def _tail(message: str) -> str:
+    """A message without the place it begins with."""
+    return _PLACE.sub("", message, count=1)
+
+
+class UnreadableDate(InputError):
+    """A document whose date is missing or no date; the document may be kept without it."""
 
 
 class Place(NamedTuple):
@@ -98,14 +137,16 @@ def check_docid(docid: str) -> str | None:
 class FieldMap:
     """Which fields of a source are id, contents and date.
 
-    ``contents`` may name several fields: those present are joined by line breaks. ``date_format`` is a
-    strptime pattern; a final ``*`` lets anything follow: ``%B %d, %Y*`` reads "May 14, 1991, Home Edition".
+    ``contents`` may name several fields: those present are joined by line breaks, and so are lists. ``headline.main``
+    is the field ``main`` of the object ``headline``, or of each object of a list. ``date_format`` is a strptime
+    pattern, or several that are tried in order (``auto``: the usual forms); a final ``*`` lets anything follow:
+    ``%B %d, %Y*`` reads "May 14, 1991, Home Edition".
     """
 
     docid: str = "id"
     contents: tuple[str, ...] = ("contents",)
     date: str | None = None
-    date_format: str | None = None
+    date_format: str | Sequence[str] | None = None
 
     def lowered(self) -> FieldMap:
         """For formats whose tags are known by name whatever their case."""
@@ -118,7 +159,7 @@ class FieldMap:
 
     def document(self, record: Mapping[str, Any], place: Place) -> Document:
         """The document a record stands for; otherwise InputError with place, value and the way out."""
-        docid = record.get(self.docid)
+        docid = lookup(record, self.docid)
         if type(docid) is int:
             docid = str(docid)
         if type(docid) is not str:
@@ -136,7 +177,7 @@ class FieldMap:
         return Document(docid, contents, time, fields, place.file, place.line)
 
     def _contents(self, record: Mapping[str, Any], place: Place) -> str:
-        parts = [part for name in self.contents if (part := record.get(name)) is not None]
+        parts = [_joined(part) for name in self.contents if (part := lookup(record, name)) is not None]
         if not parts:
             wanted = " or ".join(repr(name) for name in self.contents)
             remedy = f"Name the field(s) that hold the text with --contents-field{_suggest(record, _TEXT_NAMES)}."
@@ -144,7 +185,8 @@ class FieldMap:
         for part in parts:
             if type(part) is not str:
                 message = f"contents must be text, got {type(part).__name__}: {shown(part)}"
-                raise place.error(message, "Name other fields with --contents-field, or pass --skip-bad.")
+                inside = f", perhaps `{self.contents[0]}.{next(iter(part))}`" if isinstance(part, dict) and part else ""
+                raise place.error(message, f"Name other fields with --contents-field{inside}, or pass --skip-bad.")
         text = parts[0] if len(parts) == 1 else "\n".join(parts)
         if len(text) > LONGEST_CONTENTS:
             message = f"contents is {len(text):,} characters long; Anserini takes at most {LONGEST_CONTENTS:,}"
@@ -152,19 +194,23 @@ class FieldMap:
         return text
 
     def _time(self, record: Mapping[str, Any], place: Place) -> int | None:
-        value = record.get(self.date)  # type: ignore[arg-type]
+        value = lookup(record, str(self.date))
+        if isinstance(value, list) and len(value) == 1:
+            value = value[0]
         if value is None or value == "":
             return None
         try:
             return read_time(value, self.date_format)
         except (ValueError, TypeError, OverflowError) as error:
-            remedy = "Give its strptime pattern with --date-format, or pass --skip-bad."
+            remedy = "Give its strptime pattern with --date-format, or pass --undated keep, or --skip-bad."
             if self.date_format:
-                remedy = f"The pattern is {self.date_format!r}; correct one or the other, or pass --skip-bad."
-            raise place.error(f"field {self.date!r}: {error}", remedy) from None
+                remedy = f"Patterns: {self.date_format!r}; add another --date-format, or pass --undated keep."
+            raise UnreadableDate(
+                f"field {self.date!r}: {error}", file=place.file, line=place.line, remedy=remedy
+            ) from None
 
     def _bad_docid(self, record: Mapping[str, Any], place: Place) -> InputError:
-        value = record.get(self.docid)
+        value = lookup(record, self.docid)
         message = f"the id must be text or a whole number, got {type(value).__name__}: {shown(value)}"
         if value is None:
             message = f"no field {self.docid!r}; there is {_names(record)}"
@@ -175,8 +221,41 @@ _ID_NAMES = ("docid", "docno", "doc_id", "_id", "ID", "Id", "pid", "uid", "key",
 _TEXT_NAMES = ("text", "body", "content", "abstract", "passage", "segment", "raw", "title")
 
 
-def read_time(value: Any, pattern: str | None = None) -> int:
-    """Like :func:`sdretrieval.core.times.parse_time`; a pattern may end in ``*``: anything may follow."""
+def lookup(record: Mapping[str, Any], name: str) -> Any:
+    """A field by its name; with dots, inside objects and lists of objects. None where there is none.
+
+    >>> lookup({"byline": {"person": [{"name": "A"}, {"name": "B"}]}}, "byline.person.name")
+    ['A', 'B']
+    """
+    if name in record or "." not in name:
+        return record.get(name)
+    head, _, rest = name.partition(".")
+    inner = record.get(head)
+    if isinstance(inner, Mapping):
+        return lookup(inner, rest)
+    if isinstance(inner, list):
+        found = [lookup(one, rest) for one in inner if isinstance(one, Mapping)]
+        return [one for one in found if one is not None] or None
+    return None
+
+
+def _joined(value: Any) -> Any:
+    """A list of texts (or numbers) as one text; anything else as it is."""
+    plain = isinstance(value, list) and all(isinstance(one, str | int | float) for one in value)
+    return "\n".join(map(str, value)) if plain else value
+
+
+def read_time(value: Any, pattern: str | Sequence[str] | None = None) -> int:
+    """Like :func:`sdretrieval.core.times.parse_time`; a pattern may end in ``*``: anything may follow.
+
+    Of several patterns the first that fits counts; ``auto`` stands for the usual forms.
+    """
+    if pattern is not None and not isinstance(pattern, str):
+        if len(pattern) != 1:
+            return _by_any(value, pattern)
+        pattern = pattern[0]
+    if pattern == "auto":
+        pattern = None
     if pattern is not None and pattern.endswith("*"):
         pattern = pattern[:-1]
         if isinstance(value, str):
@@ -188,6 +267,13 @@ def read_time(value: Any, pattern: str | None = None) -> int:
                 if told[1]:
                     value = value[: -len(told[2])]
     return parse_time(value, pattern)
+
+
+def _by_any(value: Any, patterns: Sequence[str]) -> int:
+    for pattern in patterns:
+        with suppress(ValueError, TypeError, OverflowError):
+            return read_time(value, pattern)
+    raise ValueError(f"not a time: {shown(value)}. Accepted: {', '.join(map(repr, patterns))}.")
 
 
 def _renamed(fields: dict[str, Any]) -> dict[str, Any]:

@@ -3,16 +3,19 @@
 Nothing is ever extracted to disk, so no archive member can land outside its folder. Members that claim to
 (absolute or ``..`` names) are refused all the same, links and devices are passed over, and a member that
 grows beyond ``max_member_bytes`` on decompression is an error.
+
+Archives are read to their end: every member of a compressed stream, its checksums, and tars one after the other. What
+Python's own tar reader takes for the end (a damaged header, a cut) is an error here.
 """
 
 from __future__ import annotations
 
-import bz2
-import gzip
+import errno
 import io
 import lzma
 import os
 import re
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -22,9 +25,10 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 from sdretrieval.collection.corpus.record import Problems
+from sdretrieval.core.compressed import HARMLESS, MOST_TIMES, DamagedData, decompressed
 from sdretrieval.core.errors import InputError
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".zip")
@@ -32,7 +36,10 @@ COMPRESSED = (".gz", ".bz2", ".xz")
 MAX_MEMBER_BYTES = 4 << 30
 # A JSON line holds a document with its escapes and other fields; beyond this it is no line but a mistake.
 LONGEST_LINE = 128 << 20
-DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError)
+LARGEST_TAR_NOTE = 1 << 20  # a member's long name, or its other attributes
+# What reading damaged data raises. zipfile has no end of these: RuntimeError also where it does not know a compression.
+_DAMAGED = (DamagedData, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError, OverflowError)
+_DAMAGED_ARCHIVE = (*_DAMAGED, ValueError, RuntimeError, struct.error, IndexError, KeyError)
 
 
 ENCODING_REMEDY = "Name the encoding the file is in, e.g. --encoding latin-1, or pass --skip-bad."
@@ -97,14 +104,15 @@ class Source:
             yield
         except PermissionError:
             raise self.error("may not be read (permission denied)") from None
-        except (*DAMAGED, OSError) as error:
-            if isinstance(error, OSError) and error.errno is not None:  # bz2 tells of damage by one without
+        except (*_DAMAGED, RuntimeError, OSError) as error:
+            if not _is_damage(error):
                 raise
-            raise self.error(f"damaged compressed data ({error})", remedy="Fetch the file again.") from None
+            told = str(error) if isinstance(error, DamagedData) else f"damaged compressed data ({error})"
+            raise self.error(told, remedy="Fetch the file again.") from None
 
     def _open(self) -> IO[bytes]:
         self._raw = self.opener()
-        return _decompressed(self._raw, self.name)
+        return _known_compression(decompressed(self._raw, self.name), self.name)
 
     def close(self) -> None:
         """Whoever read the source, or only looked at it, closes it."""
@@ -223,17 +231,65 @@ def sources_in(
                 problems.report(InputError("a member whose name leaves the archive", file=shown, remedy=remedy))
             elif not any(part.startswith((".", "__MACOSX")) for part in pure.parts) and is_wanted(member, glob):
                 yield Source(shown, str(pure), partial(_bounded, opener, shown, max_bytes))
-    except DAMAGED as error:
-        problems.report(InputError(f"damaged archive ({error})", file=place, remedy="Fetch the file again."))
+    except InputError as error:
+        problems.report(error)
+    except PermissionError:
+        problems.report(InputError("may not be read (permission denied)", file=place))
+    except (*_DAMAGED_ARCHIVE, OSError) as error:
+        if not _is_damage(error):
+            raise
+        told = f"damaged archive ({error}): what follows in it is not read"
+        problems.report(InputError(told, file=place, remedy="Fetch the file again, or pass --skip-bad."))
+
+
+def _is_damage(error: Exception) -> bool:
+    """Of an OSError: bz2 tells of damage by one without a number; zipfile seeks places before the file's beginning."""
+    return not isinstance(error, OSError) or error.errno in (None, errno.EINVAL)
 
 
 def is_wanted(relative: str, glob: str | None) -> bool:
     return glob is None or fnmatch(relative, glob) or fnmatch(PurePosixPath(relative).name, glob)
 
 
+class _StrictMember(tarfile.TarInfo):
+    """Tells of every header that is not one; tarfile itself takes it for the end of the archive."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _StrictMember:
+        member = super().frombuf(buf, encoding, errors)
+        is_note = member.type in (*tarfile.GNU_TYPES[:2], tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
+        if member.size < 0 or (is_note and member.size > LARGEST_TAR_NOTE):
+            raise tarfile.ReadError(f"a header says {member.size:,} bytes")
+        return member
+
+    @classmethod
+    def fromtarfile(cls, archive: Any) -> Any:
+        try:
+            member = super().fromtarfile(archive)
+        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]
+            archive.has_ended = True
+            raise
+        except tarfile.EmptyHeaderError:  # type: ignore[attr-defined]
+            if not getattr(archive, "has_ended", False):
+                raise tarfile.ReadError("it ends without its end mark: cut short?") from None
+            raise
+        except tarfile.HeaderError as error:
+            raise tarfile.ReadError(f"{error} at byte {archive.offset:,}") from None
+        except RecursionError:
+            raise tarfile.ReadError("notes upon notes on one member") from None
+        archive.has_ended = False
+        return member
+
+
 def _tar_members(file: Path) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
-    with tarfile.open(file, "r|*") as archive:
+    with (
+        decompressed(file.open("rb"), str(file)) as stream,
+        # With ignore_zeros it does not stop where a second tar was added to the first.
+        tarfile.open(fileobj=stream, mode="r|", tarinfo=_StrictMember, ignore_zeros=True) as archive,
+    ):
         for member in archive:
+            if member.issparse():
+                raise tarfile.ReadError(f"{member.name!r} is a sparse file: pack it without --sparse")
             if member.isreg():  # neither links nor devices nor folders
                 yield member.name.removeprefix("./"), partial(archive.extractfile, member)  # type: ignore[misc]
             archive.members.clear()  # type: ignore[attr-defined]  # a million members would be kept for nothing
@@ -241,10 +297,22 @@ def _tar_members(file: Path) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
 
 def _zip_members(file: Path) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
     with zipfile.ZipFile(file) as archive:
+        _check_zip(archive, file)
         for member in archive.infolist():
             link = (member.external_attr >> 16) & 0o170000 == 0o120000
             if not member.is_dir() and not link:
                 yield member.filename, partial(_zip_member, archive, member)
+
+
+def _check_zip(archive: zipfile.ZipFile, file: Path) -> None:
+    """Members may lie over one another in a zip: all of them together are bounded."""
+    packed, unpacked = file.stat().st_size, sum(member.file_size for member in archive.infolist())
+    if unpacked > max(HARMLESS, MOST_TIMES * packed):
+        raise InputError(
+            f"{packed:,} bytes of zip unpack to {unpacked:,}, over {MOST_TIMES} times as many",
+            file=file,
+            remedy="If that is what it should hold, unzip it first.",
+        )
 
 
 def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
@@ -255,7 +323,8 @@ def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
 
 
 def _bounded(opener: Callable[[], IO[bytes]], name: str, most: int) -> IO[bytes]:
-    return io.BufferedReader(_Bounded(_decompressed(opener(), name), name, most), 1 << 16)
+    stream = _known_compression(decompressed(opener(), name), name)
+    return io.BufferedReader(_Bounded(stream, name, most), 1 << 16)
 
 
 class _Bounded(io.RawIOBase):
@@ -284,16 +353,7 @@ class _Bounded(io.RawIOBase):
         super().close()
 
 
-def _decompressed(raw: IO[bytes], name: str) -> IO[bytes]:
-    """Told by the first bytes, not by the name."""
-    stream = raw if hasattr(raw, "peek") else io.BufferedReader(raw)  # type: ignore[type-var]
-    magic = stream.peek(6)[:6]
-    if magic[:2] == b"\x1f\x8b":
-        return gzip.GzipFile(fileobj=stream)  # type: ignore[return-value]
-    if magic[:3] == b"BZh":
-        return bz2.BZ2File(stream)
-    if magic == b"\xfd7zXZ\x00":
-        return lzma.LZMAFile(stream)
-    if magic[:2] == b"\x1f\x9d":
+def _known_compression(stream: Any, name: str) -> IO[bytes]:
+    if stream.peek(2)[:2] == b"\x1f\x9d":
         raise InputError("is in the old Unix compress format", file=name, remedy="Run `uncompress` (or gunzip) on it.")
     return stream

@@ -21,8 +21,7 @@ DOCID_FIELD = "docno"
 CONTENT_TAGS = ("text", "headline", "title", "hl", "head", "ttl", "dd", "date", "lp", "leadpara")
 _LONGEST_DOC = 2 * LONGEST_CONTENTS
 
-_OPEN = re.compile(r"<DOC(?=[\s>])[^>]*>", re.IGNORECASE)
-_CLOSE = re.compile(r"</DOC\s*>", re.IGNORECASE)
+_DOC = re.compile(r"<DOC(?=[\s>])[^>]*>|</DOC\s*>", re.IGNORECASE)
 _DOC_ID = re.compile(r"""\bid\s*=\s*["']([^"']+)["']""", re.IGNORECASE)
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*)[^>]*>")
 # What an HTML parser takes for mark-up; "<3>" and "a < b" are text.
@@ -59,30 +58,29 @@ def _documents(source: Source) -> Iterator[tuple[int, str, str]]:
     opening, started, size = "", 0, 0
     parts: list[str] = []
     for number, line in source.lines():
-        while True:
-            if not started:
-                begin = _OPEN.search(line)
-                if begin is None:
-                    break
-                opening, started, parts, size, line = begin[0], number, [], 0, line[begin.end() :]
-            end = _CLOSE.search(line)
-            inner = _OPEN.search(line)
-            if inner and (end is None or inner.start() < end.start()):
-                _report_unclosed(source, started, f"another begins on line {number}")
-                started, line = 0, line[inner.start() :]
-                continue
-            if end is None:
-                parts.append(line)
-                size += len(line)
-                if size > _LONGEST_DOC:
-                    _report_unclosed(source, started, f"{size:,} characters later")
-                    started = 0
-                break
-            parts.append(line[: end.start()])
-            yield started, opening, "\n".join(parts)
-            started, line = 0, line[end.end() :]
+        done = 0  # what of the line was dealt with
+        for tag in tags(_DOC, line):
+            if tag[0][1] != "/":
+                if started:
+                    _report_unclosed(source, started, f"another begins on line {number}")
+                opening, started, parts, size, done = tag[0], number, [], 0, tag.end()
+            elif started:
+                parts.append(line[done : tag.start()])
+                yield started, opening, "\n".join(parts)
+                started = 0
+        if started:
+            parts.append(line[done:])
+            size += len(line) - done
+            if size > _LONGEST_DOC:
+                _report_unclosed(source, started, f"{size:,} characters later")
+                started = 0
     if started:
         _report_unclosed(source, started, "the file ends")
+
+
+def tags(pattern: re.Pattern, text: str) -> Iterator[re.Match]:
+    """The tags of a text, in linear time: before the last ``>`` every tag that begins has an end."""
+    return pattern.finditer(text, 0, text.rfind(">") + 1)
 
 
 def _report_unclosed(source: Source, line: int, told: str) -> None:
@@ -107,10 +105,10 @@ def _fields(opening: str, body: str, content_tags: tuple[str, ...]) -> tuple[dic
 
 def _elements(body: str) -> Iterator[tuple[str, str]]:
     """Top-level ``(tag, inside)`` pairs in one pass; a tag that is never closed is taken for text."""
-    tags = list(_TAG.finditer(body))
-    last_close = {tag[2].lower(): tag.start() for tag in tags if tag[1]}
+    found = list(tags(_TAG, body))
+    last_close = {tag[2].lower(): tag.start() for tag in found if tag[1]}
     current: re.Match | None = None
-    for tag in tags:
+    for tag in found:
         name = tag[2].lower()
         if current is None:
             if not tag[1] and last_close.get(name, -1) > tag.start():
@@ -127,7 +125,8 @@ def plain(text: str) -> str:
     'AT&T said <3> times'
     """
     if "<" in text:
-        text = _MARKUP.sub(lambda tag: "" if (tag[1] or "").lower() in _INLINE else " ", text)
+        end = text.rfind(">") + 1  # as in tags()
+        text = _MARKUP.sub(lambda tag: "" if (tag[1] or "").lower() in _INLINE else " ", text[:end]) + text[end:]
     if "&" in text:
         text = html.unescape(text)
     return text.strip()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from sdretrieval.collection.trec.trec_file import SURROGATE, Path, TrecFile, listed, squeeze
 from sdretrieval.core.errors import InputError, shown
+from sdretrieval.core.safe_json import parse_json
 
 TOPIC_FORMATS = ("trec", "microblog", "tsv", "jsonl", "smart", "cacm")
 
@@ -197,8 +198,8 @@ def _parse_jsonl(file: TopicFile) -> Iterator[RawTopic]:
         if not text.strip():
             continue
         try:
-            record = json.loads(text)
-        except (ValueError, RecursionError) as error:
+            record = parse_json(text)
+        except ValueError as error:
             file.fail(line, f"not JSON ({str(error)[:80]}): {shown(text)}", form)
         if not isinstance(record, dict):
             file.fail(line, f"a JSON {type(record).__name__} instead of an object: {shown(text)}", form)

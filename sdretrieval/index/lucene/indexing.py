@@ -1,8 +1,8 @@
 """Documents to a Lucene index through Anserini's own IndexCollection, all or nothing.
 
 The stream of documents is first written as Anserini's JSON lines into a hidden folder beside the target, so
-that bad input is found before Lucene starts; the index is built there too, checked, and moved into place in
-one step. Whatever goes wrong before that, the target is as it was and the hidden folder is removed.
+that bad input is found before Lucene starts; the index is built there too, checked, and becomes the target's
+next commit (committing.py). Whatever goes wrong before that, the target is as it was.
 
 A document's time becomes a term of the field ``sdr_time`` (postings survive merges and deletes, and any
 Lucene reader finds them); every other field is in the stored raw JSON.
@@ -10,13 +10,10 @@ Lucene reader finds them); every other field is in the stored raw JSON.
 
 from __future__ import annotations
 
-import errno
-import glob
 import json
 import os
 import re
 import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -29,11 +26,12 @@ from typing import IO, Any
 from sdretrieval import __version__
 from sdretrieval.collection.analyzer import AnalyzerSpec
 from sdretrieval.collection.corpus.record import RESERVED, Document, Place, Problems, check_docid
+from sdretrieval.core.anserini import anserini_jar
 from sdretrieval.core.errors import IndexProblem, InputError, JavaError, ParameterError, SdretrievalError
-from sdretrieval.core.jvm import anserini_jar, java_class, start_jvm
+from sdretrieval.core.jvm import java_class, start_jvm
 from sdretrieval.core.progress import bar, progress
 from sdretrieval.core.times import format_time
-from sdretrieval.index.index_notes import NOTES
+from sdretrieval.index.lucene.committing import ROOM, commit_index, writing_to
 from sdretrieval.index.lucene.export import TIME_FIELD
 
 # Times are terms of twenty digits, a 1 and (ms + 10^18), that sort as the times do. Digits alone: the
@@ -44,7 +42,7 @@ BYTES_PER_SHARD = 64 << 20
 # Anserini does not index a text from which Java's trim() leaves nothing.
 _TEXT = re.compile(r"[^\x00-\x20]")
 _LISTED = 20
-_ROOM = "Free some space, or choose another place with --index. A build needs about three times the text's size."
+ASIDE = "index"  # in the folder an index is built in
 
 
 def time_term(ms: int) -> str:
@@ -61,6 +59,8 @@ class IndexSummary:
     """What became of a corpus. ``terms`` are unique terms; times are ms since 1970 UTC."""
 
     documents: int = 0
+    added: int = 0  # to an index that was there
+    deleted: int = 0  # from it, replaced ones included
     tokens: int = 0
     terms: int = 0
     undated: int = 0
@@ -97,6 +97,18 @@ class IndexSummary:
         return {**values, "seconds": round(self.seconds, 3)}
 
 
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """What Lucene keeps besides the counts."""
+
+    raw: bool = True
+    positions: bool = True
+    docvectors: bool = False
+
+    def anserini_args(self) -> list[str]:
+        return [f"-store{name.capitalize()}" for name, kept in asdict(self).items() if kept]
+
+
 def build_index(
     documents: Iterable[Document],
     index_path: str | os.PathLike[str],
@@ -126,46 +138,67 @@ def build_index(
     optimize
         Merge to a single segment: export is fastest from one.
     overwrite
-        Replace an index that is there.
+        Replace an index that is there, by a commit: who reads the old one goes on reading it.
     problems
         Where bad documents are reported; the first one is an error where it is not given.
     notes
-        Kept in ``sdretrieval.json`` beside the analyzer and the summary.
+        Kept in the commit beside the analyzer and the summary.
 
     Returns
     -------
     IndexSummary
     """
-    if threads < 1:
-        raise ParameterError(f"threads must be at least 1, got {threads}")
     target = Path(index_path)
     analyzer = analyzer or AnalyzerSpec()
-    problems = problems or Problems()
+    stored = Stored(raw=store_raw, positions=store_positions, docvectors=store_docvectors)
     check_target(target, overwrite=overwrite)
-    with _full_disk_explained(target), _building_folder(target) as building:
-        shards, index = building / "documents", building / "index"
-        shards.mkdir()
-        summary = _write_shards(documents, shards, problems)
-        started = time.perf_counter()
-        arguments = [
-            *("-collection", "JsonCollection", "-generator", "DefaultLuceneDocumentGenerator"),
-            *("-input", str(shards.resolve()), "-index", str(index.resolve())),
-            *("-threads", str(threads), "-quiet"),
-            *analyzer.anserini_args(),
-            *(["-storeRaw"] if store_raw else []),
-            *(["-storePositions"] if store_positions else []),
-            *(["-storeDocvectors"] if store_docvectors else []),
-            *(["-optimize"] if optimize else []),
-            *("-fields", TIME_FIELD),
-        ]
-        _run_anserini(arguments, summary.documents)
-        shutil.rmtree(shards)
-        summary.tokens, summary.terms = _statistics(index, summary.documents)
-        summary.bytes = sum(file.stat().st_size for file in index.iterdir())
-        summary.seconds_indexing = time.perf_counter() - started
-        _write_notes(index, analyzer, summary, notes or {}, arguments)
-        _move_into_place(index, target)
+    with writing_to(target) as building:
+        check_target(target, overwrite=overwrite)  # once more: others may have been at it
+        summary = index_aside(
+            documents, building, analyzer, stored, threads=threads, optimize=optimize, problems=problems
+        )
+        commit_index(target, building, notes_of(analyzer, summary, notes or {}, stored), added=building / ASIDE)
     return summary
+
+
+def index_aside(
+    documents: Iterable[Document],
+    building: Path,
+    analyzer: AnalyzerSpec,
+    stored: Stored,
+    *,
+    threads: int = 2,
+    optimize: bool = True,
+    problems: Problems | None = None,
+    check: Callable[[Document], None] = lambda document: None,
+) -> IndexSummary:
+    """A finished index of the documents in the folder ``ASIDE`` of ``building``; ``check`` may refuse a document."""
+    if threads < 1:
+        raise ParameterError(f"threads must be at least 1, got {threads}")
+    shards, index = building / "documents", building / ASIDE
+    shards.mkdir()
+    summary = _write_shards(documents, shards, problems or Problems(), check)
+    started = time.perf_counter()
+    arguments = [
+        *("-collection", "JsonCollection", "-generator", "DefaultLuceneDocumentGenerator"),
+        *("-input", str(shards.resolve()), "-index", str(index.resolve())),
+        *("-threads", str(threads), "-quiet"),
+        *analyzer.anserini_args(),
+        *stored.anserini_args(),
+        *(["-optimize"] if optimize else []),
+        *("-fields", TIME_FIELD),
+    ]
+    _run_anserini(arguments, summary.documents)
+    shutil.rmtree(shards)
+    summary.tokens, summary.terms = _statistics(index, summary.documents)
+    summary.bytes = index_bytes(index)
+    summary.seconds_indexing = time.perf_counter() - started
+    return summary
+
+
+def index_bytes(index: Path) -> int:
+    """The size of an index's segments."""
+    return sum(file.stat().st_size for file in index.glob("_*"))
 
 
 def check_target(target: Path, *, overwrite: bool) -> None:
@@ -193,7 +226,9 @@ def check_target(target: Path, *, overwrite: bool) -> None:
 # Writing the documents ------------------------------------------------------------------------------------
 
 
-def _write_shards(documents: Iterable[Document], folder: Path, problems: Problems) -> IndexSummary:
+def _write_shards(
+    documents: Iterable[Document], folder: Path, problems: Problems, check: Callable[[Document], None]
+) -> IndexSummary:
     """Write Anserini's JSON lines, several files so that threads share the work; check ids; keep count."""
     summary = IndexSummary()
     started = time.perf_counter()
@@ -203,6 +238,7 @@ def _write_shards(documents: Iterable[Document], folder: Path, problems: Problem
         for document in progress(documents, label="reading", unit=" documents"):
             try:
                 _check(document, places)
+                check(document)
                 if not _TEXT.search(document.contents):
                     summary.empty += 1
                     if len(summary.empty_docids) < _LISTED:
@@ -404,7 +440,7 @@ def _java_errors() -> Iterator[Callable[[], list[str]]]:
 def _explained(reason: str, indexed: int, expected: int) -> SdretrievalError:
     told = f"Anserini indexed {indexed:,} of {expected:,} documents, then failed: {reason}"
     if re.search(r"no space left|quota|file too large", reason, re.IGNORECASE):
-        return IndexProblem(f"no room left on the disk. {told}", remedy=_ROOM)
+        return IndexProblem(f"no room left on the disk. {told}", remedy=ROOM)
     if "OutOfMemoryError" in reason:
         return JavaError(f"Java ran out of memory. {told}", remedy="Pass --threads 1, or give Java a larger heap.")
     if "Thai segmentation" in reason:
@@ -433,98 +469,14 @@ def _statistics(index: Path, expected: int) -> tuple[int, int]:
         return max(tokens, 0), unique
 
 
-# The target folder ------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _building_folder(target: Path) -> Iterator[Path]:
-    """A hidden folder beside the target, on the same disk, gone afterwards whatever happens."""
-    made = [parent for parent in target.parents if not parent.exists()]
-    target.parent.mkdir(parents=True, exist_ok=True)
-    _remove_abandoned(target)
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.{os.getpid()}.", suffix=".building", dir=target.parent))
-    try:
-        with _locked(folder):
-            yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        for parent in made:
-            with suppress(OSError):  # something came to lie in it: the index
-                parent.rmdir()
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[bool]:
-    """Hold the folder's lock for as long as this process lives: a folder whose lock is free was abandoned."""
-    try:
-        import fcntl  # only where it is needed
-    except ImportError:  # no such locks on Windows: nothing is taken for abandoned there
-        yield False
-        return
-    with open(folder / "lock", "w") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-            return
-        yield True
-
-
-def _remove_abandoned(target: Path) -> None:
-    """Clear away what a killed build of the same index left (kill -9 or a power cut; nothing else does)."""
-    for folder in target.parent.glob(f".{glob.escape(target.name)}.*.building"):
-        with suppress(OSError), _locked(folder) as free:
-            if free:
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-def _move_into_place(index: Path, target: Path) -> None:
-    """Put the new index where it belongs; the old one, if any, is kept until the new one is there."""
-    if target.exists() and not any(target.iterdir()):
-        target.rmdir()
-    if not target.exists():
-        index.rename(target)
-        return
-    old = index.parent / "replaced"
-    target.rename(old)
-    try:
-        index.rename(target)
-    except BaseException:
-        old.rename(target)
-        raise
-
-
-def _write_notes(
-    index: Path, analyzer: AnalyzerSpec, summary: IndexSummary, notes: dict[str, Any], arguments: list[str]
-) -> None:
-    """What later commands need to know; Lucene leaves files that are not its own alone."""
-    text = json.dumps(
-        {
-            "created_by": f"sdretrieval {__version__}",
-            "anserini": anserini_jar().name.removeprefix("anserini-").removesuffix("-fatjar.jar"),
-            "analyzer": analyzer.to_json(),
-            "stored": {name.lower(): f"-store{name}" in arguments for name in ("Raw", "Positions", "Docvectors")},
-            "time_field": TIME_FIELD,
-            **notes,
-            "summary": summary.to_json(),
-        },
-        indent=1,
-        ensure_ascii=False,
-    )
-    (index / NOTES).write_text(text + "\n", encoding="utf-8")
-
-
-@contextmanager
-def _full_disk_explained(target: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise IndexProblem(
-                f"no room left while building {target} ({error.strerror}); nothing was left behind.", remedy=_ROOM
-            ) from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise IndexProblem(
-                f"may not write {error.filename or target} ({error.strerror}).", remedy="Choose another place."
-            ) from error
-        raise
+def notes_of(analyzer: AnalyzerSpec, summary: IndexSummary, more: dict[str, Any], stored: Stored) -> dict[str, Any]:
+    """What later commands need to know, for the commit."""
+    return {
+        "created_by": f"sdretrieval {__version__}",
+        "anserini": anserini_jar().name.removeprefix("anserini-").removesuffix("-fatjar.jar"),
+        "analyzer": analyzer.to_json(),
+        "stored": asdict(stored),
+        "time_field": TIME_FIELD,
+        **more,
+        "summary": summary.to_json(),
+    }

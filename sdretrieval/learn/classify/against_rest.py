@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_matrix, issparse
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted
 
 from sdretrieval.core.errors import ParameterError
-from sdretrieval.estimate.distributions.general_english import as_counts
+from sdretrieval.estimate.distributions.general_english import as_counts, from_totals
 
 REST = ("all", "labels")
 
@@ -32,7 +32,8 @@ class RelevantAgainstRest(MetaEstimatorMixin, BaseEstimator):
     estimator : any classifier with ``decision_function``
     rest : {"all", "labels"}
         ``"all"``: every document without the label; ``"labels"``: documents of the other labels, once for each of
-        them, as (4.6) is printed: a document of label T that has a second label is then in both classes.
+        them, as (4.6) is printed: a document of label T that has a second label is then in both classes. General
+        English is (4.10) of all training documents, each counted once, wherever the estimator takes a ``background``.
 
     Examples
     --------
@@ -72,12 +73,22 @@ class RelevantAgainstRest(MetaEstimatorMixin, BaseEstimator):
         self.labels_ = names
         self.n_features_in_ = X.shape[1]
         self.estimators_ = []
+        background = {} if self.rest == "all" else self._background(X, sample_weight)
         for t in range(len(names)):
             rows, relevant = self._classes(wanted, t)
             weights = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)[rows]}
             part = X if self.rest == "all" else X[rows]
-            self.estimators_.append(clone(self.estimator).fit(part, relevant, **weights))
+            estimator = clone(self.estimator).set_params(**background)
+            self.estimators_.append(estimator.fit(part, relevant, **weights))
         return self
+
+    def _background(self, X: csr_matrix, sample_weight: Any) -> dict[str, np.ndarray]:
+        """θ^GE of all training documents: the rows that one label's estimator sees are selected, and some twice."""
+        given = self.estimator.get_params()
+        if given.get("background", ()) is not None:
+            return {}
+        weights = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        return {"background": from_totals(X.T @ weights, float(given["background_additive"]))}
 
     def _classes(self, wanted: np.ndarray, t: int) -> tuple[np.ndarray, np.ndarray]:
         if self.rest == "all":

@@ -34,6 +34,13 @@ _BETA = "β of (4.10), added to every word's count in general English"
 _TERMS = {"alpha_": "classes x terms", "class_log_prior_": "classes"}
 
 
+def _general_english(model: MultinomialClassifier | _SmoothedDocuments, totals: np.ndarray) -> np.ndarray:
+    """θ^GE: the model's own where one is given, else (4.10) of the totals."""
+    if model.background is not None:
+        return check_background(model.background, len(totals))
+    return from_totals(totals, float(model.background_additive))
+
+
 @dataclass(kw_only=True, repr=False, eq=False)
 class MultinomialClassifier(IncrementalClassifier):
     """Naive Bayes on word counts.
@@ -48,6 +55,8 @@ class MultinomialClassifier(IncrementalClassifier):
         λ of (4.9), the share of a class's own estimate.
     background_additive : float
         β of (4.10), general English from all training documents.
+    background : array, optional
+        θ^GE of one's own instead of (4.10).
     fit_prior, class_prior
         See :class:`GenerativeClassifier`.
     """
@@ -58,6 +67,7 @@ class MultinomialClassifier(IncrementalClassifier):
     additive: float = positive(0.01, "δ, added to every count", grid=(1.0, 0.1, 0.01, 1e-3, 1e-4))
     smoothing: float = weight(0.7, "λ, the share of a class's own estimate", grid=(0.1, 0.3, 0.5, 0.7, 0.9, 0.99))
     background_additive: float = positive(1e-3, _BETA)
+    background: Any = None
 
     def _begin(self, terms: int) -> None:
         super()._begin(terms)
@@ -71,7 +81,7 @@ class MultinomialClassifier(IncrementalClassifier):
         if self.method == "laplace":
             loops.laplace_logs(self.feature_count_, float(self.additive), out)
         else:
-            background = from_totals(self.feature_count_.sum(axis=0), float(self.background_additive))
+            background = _general_english(self, self.feature_count_.sum(axis=0))
             loops.mixture_logs(self.feature_count_, background, float(self.smoothing), out)
         self.feature_log_prob_ = out.T
 
@@ -88,12 +98,6 @@ class _SmoothedDocuments(GenerativeClassifier):
     smoothing: float
     background_additive: float
     background: Any = None  # θ^GE of one's own instead of (4.10)
-
-    def _set_background(self, totals: np.ndarray) -> None:
-        if self.background is None:
-            self.background_ = from_totals(totals, float(self.background_additive))
-        else:
-            self.background_ = check_background(self.background, len(totals))
 
     def _ratios(self, X: csr_matrix) -> tuple[np.ndarray, np.ndarray]:
         """λ / ((1 - λ) θ^GE) by word, and 1 / |D| by document."""
@@ -150,7 +154,7 @@ class SmoothedDirichletClassifier(_SmoothedDocuments, IncrementalClassifier):
     def _learn(self, X: csr_matrix, which: np.ndarray, weights: np.ndarray) -> None:
         n = len(self.classes_)
         self.background_count_ += X.T @ weights
-        self._set_background(self.background_count_)
+        self.background_ = _general_english(self, self.background_count_)
         self._add_log_ratios(X, which, weights, self.log_sums_)
         out, self.divergence_ = np.empty((X.shape[1], n)), np.empty(n)  # KL(α^T/S, θ^GE) of (4.36)
         loops.geometric_means(
@@ -257,7 +261,7 @@ class DirichletClassifier(_SmoothedDocuments, _IterativeClassifier):
     background_additive: float = positive(0.01, _BETA)
 
     def _learn(self, X: csr_matrix, which: np.ndarray, weights: np.ndarray) -> None:
-        self._set_background(X.T @ weights)
+        self.background_ = _general_english(self, X.T @ weights)
         super()._learn(X, which, weights)
         self.class_offset_ = self._offsets(self.alpha_.T)
 

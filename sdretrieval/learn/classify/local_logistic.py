@@ -39,7 +39,16 @@ from threadpoolctl import threadpool_limits
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.core.parameters import check, choice, count, duration, parameter, positive
 from sdretrieval.core.progress import progress
-from sdretrieval.core.saved_arrays import Arrays, Header, get_matrix, load_model, put_matrix, save_arrays
+from sdretrieval.core.saved_arrays import (
+    Arrays,
+    Header,
+    check_finite,
+    check_indices,
+    get_matrix,
+    load_model,
+    put_matrix,
+    save_arrays,
+)
 from sdretrieval.core.timeline import known_times, middle_of_bin
 from sdretrieval.estimate.time.bandwidth import candidate_bandwidths
 from sdretrieval.estimate.time.kernels import Floats, Kernel, as_kernel, check_bandwidth
@@ -447,8 +456,11 @@ class LocalLogisticRegression(ClassifierMixin, BaseEstimator):
         X = get_matrix(arrays, "", header["shape"])
         codes, stamps, weight, classes = (arrays[name] for name in ("codes", "stamps", "weight", "classes"))
         fit = len(codes) == len(stamps) == len(weight) == X.shape[0] > 0
-        if not fit or not 0 <= codes.min() <= codes.max() < len(classes):
+        if not fit or weight.min() < 0:
             raise ValueError("its parts do not fit together")
+        check_indices(codes, len(classes), "classes")
+        check_finite(stamps, len(codes), "times")
+        check_finite(weight, len(codes), "weights")
         model.classes_, model.n_features_in_ = classes, X.shape[1]
         model.kernel_ = as_kernel(model.kernel, online=model.online or None)
         model.bandwidth_, model.C_, model.cv_results_ = float(model.bandwidth), float(model.C), {}  # type: ignore[arg-type]

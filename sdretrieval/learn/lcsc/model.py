@@ -294,9 +294,16 @@ class LocalContextSparseCoding(TransformerMixin, BaseEstimator):
 
     @classmethod
     def _restored(cls, header: Header, arrays: Arrays) -> LocalContextSparseCoding:
-        model = cls(**header["parameters"])
+        parameters = header["parameters"]
+        if not all(isinstance(value, str | int | float | None) for value in parameters.values()):
+            raise ValueError("a parameter is neither text nor a number")
+        if not isinstance(jobs := parameters.get("n_jobs"), int | None) or abs(jobs or 1) > 1000:
+            raise ValueError(f"n_jobs is {jobs!r}")
+        model = cls(**parameters)
         model.check_parameters()
         model.vocabulary_ = tuple(header["vocabulary"])
+        if not all(isinstance(word, str) for word in model.vocabulary_):
+            raise ValueError("a word is no text")
         model.objective_, model.n_iter_ = list(header["objective"]), int(header["n_iter"])
         shape = (len(model.vocabulary_), model.n_components)
         D = csc_matrix((arrays["weights"].astype(float), arrays["words"], arrays["ptr"]), shape=shape)

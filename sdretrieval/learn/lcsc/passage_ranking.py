@@ -208,7 +208,7 @@ def _places_of_index(index: Path, fingerprint: str, stamp: int) -> Places:
 
 def kept_sequences(snapshot: Snapshot) -> Sequences:
     """The sequences of an index, from the file beside it where that is of the same index, or analysed and kept."""
-    from sdretrieval.core.saved_arrays import load_arrays, save_arrays  # only where it is needed
+    from sdretrieval.core.saved_arrays import check_indices, load_arrays, save_arrays  # only where it is needed
     from sdretrieval.learn.lcsc.sequences import Sequences, index_sequences  # only where it is needed
 
     assert snapshot.index is not None
@@ -219,8 +219,9 @@ def kept_sequences(snapshot: Snapshot) -> Sequences:
         header, arrays = load_arrays(file, POSITIONS)
         tokens, ptr = (arrays.get("tokens", np.zeros(0)), np.concatenate([[0], np.cumsum(snapshot.doc_lengths)]))
         if header.get("fingerprint") == snapshot.fingerprint and len(tokens) == ptr[-1]:
+            check_indices(tokens, len(words), "tokens")
             return Sequences(tokens, ptr.astype(np.int64), words, docids)
-    except InputError:
+    except (InputError, ValueError):
         pass  # not there, or not usable: it is only a copy
     made = index_sequences(snapshot)
     save_arrays(file, POSITIONS, {"fingerprint": snapshot.fingerprint}, {"tokens": made.tokens})

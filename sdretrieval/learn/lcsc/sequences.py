@@ -112,15 +112,15 @@ def split_words(text: str) -> list[str]:
 def lucene_words(spec: AnalyzerSpec | None = None) -> Words:
     """Text to words with Lucene, in one call to Java per text. Starts the JVM at first use."""
     from sdretrieval.collection.analyzer import AnalyzerSpec  # only where it is needed
+    from sdretrieval.core.jvm import java_class  # starts Java
     from sdretrieval.index.lucene.analysis import java_analyzer  # starts Java
 
-    wrapped = java_analyzer(spec or AnalyzerSpec())
-    from pyserini.analysis import JAnalyzerUtils  # starts Java
+    analyzer, utilities = java_analyzer(spec or AnalyzerSpec()), java_class("io.anserini.analysis.AnalyzerUtils")
 
     def words(text: str) -> list[str]:
         # Java's list as one string "[a, b, c]": taking words one by one costs three times as much. No analyzer
         # makes words with blanks in them.
-        joined = JAnalyzerUtils.analyze(wrapped.analyzer, text).toString()[1:-1]
+        joined = utilities.analyze(analyzer, text).toString()[1:-1]
         return joined.split(", ") if joined else []
 
     return words

@@ -16,8 +16,9 @@ from typing import IO
 
 from sdretrieval.collection.records import Ranking, Run
 from sdretrieval.collection.trec import read_run, write_run
-from sdretrieval.core.errors import InputError, SdretrievalError
+from sdretrieval.core.errors import InputError, SdretrievalError, shown
 from sdretrieval.core.files import check_writable, is_special, numbered_lines, open_text
+from sdretrieval.core.safe_json import parse_json
 from sdretrieval.core.times import format_time
 from sdretrieval.learn.tracking.tracker import Decision, Step
 
@@ -169,9 +170,9 @@ def read_decisions(path: str | os.PathLike[str]) -> Decisions:
             continue
         try:
             story, docid, score, said = _read_decision(line)
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
             raise InputError(
-                f'expected {{"topic": …, "docid": …, "score": …}}, got {line[:80]!r} ({error!r})',
+                f'expected {{"topic": …, "docid": …, "score": …}}, got {shown(line)} ({shown(error)})',
                 file=path,
                 line=number,
                 remedy="Write the file with `sdretrieval track`, or mend the line.",
@@ -191,7 +192,7 @@ def read_decisions(path: str | os.PathLike[str]) -> Decisions:
 
 
 def _read_decision(line: str) -> tuple[str, str, float, bool | None]:
-    record = json.loads(line)
+    record = parse_json(line, constants=True)
     score, said = float(record["score"]), record.get("on_topic")
     if score != score:
         raise ValueError("the score is not a number")

@@ -12,17 +12,28 @@ is cut off and written again. A last line of the journal that was not finished i
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from sdretrieval.core.errors import InputError, SdretrievalError
-from sdretrieval.core.saved_arrays import Arrays, Header, load_model, save_arrays
+from sdretrieval.core.files import append_whole, lock_file
+from sdretrieval.core.safe_json import parse_json
+from sdretrieval.core.saved_arrays import (
+    Arrays,
+    Header,
+    check_finite,
+    check_indices,
+    check_pointers,
+    load_model,
+    save_arrays,
+)
 from sdretrieval.core.times import UNDATED
 from sdretrieval.learn.tracking.story import Forgetting, Remembered, Story
 from sdretrieval.learn.tracking.story_models import make_model
@@ -107,19 +118,45 @@ def _restored(header: Header, arrays: Arrays) -> tuple[Tracker, dict[str, Any]]:
         for name in names:
             tracker.expect_seed(name, docid)
     tracker.n_seen, tracker.last_time = int(header["n_seen"]), header["last_time"]
-    ptr, words = arrays["topic_ptr"], arrays["topic_words"]
-    if len(ptr) != len(header["topics"]) + 1 or ptr[-1] != len(words) or (np.diff(ptr) < 0).any():
-        raise ValueError("stories and their words do not fit")
-    if len(words) and not (words.min() >= 0 and words.max() < len(tracker.background.words)):
-        raise ValueError("a story has a word that does not exist")
+    if not isinstance(tracker.last_time, int | None):
+        raise ValueError("the last time is no whole number")
+    _check(header, arrays, len(tracker.background.words), tracker.forgetting is not None)
     for i, name in enumerate(header["topics"]):
         tracker.restore(_story(str(name), i, header, arrays, tracker.forgetting))
     return tracker, dict(header["notes"])
 
 
+def _check(header: Header, arrays: Arrays, n_words: int, remembers: bool) -> None:
+    """ValueError where stories, their documents and words do not fit together."""
+    n = len(header["topics"])
+    for scalar in _SCALARS:
+        values = arrays[f"topic_{scalar}"]
+        check_finite(np.maximum(values, -1.0) if scalar == "log_scale" else values, n, scalar)  # -inf: none learnt
+    check_finite(arrays["topic_started"], n, "times")
+    _check_words(arrays, "topic", n, n_words, _SUMS[1:])
+    kinds = [("labelled", "counts")] + ([("memory", "values")] if remembers else [])
+    for kind, values_name in kinds:
+        documents = len(arrays[f"{kind}_ptr"]) - 1
+        check_pointers(arrays[f"{kind}_topic_ptr"], n, documents, f"stories and {kind} documents")
+        _check_words(arrays, kind, documents, n_words, (values_name,))
+        for name in ("mass", "log_weight", "time") if kind == "memory" else ():
+            check_finite(arrays[f"memory_{name}"], documents, name)
+    if len(header["labelled"]) != len(arrays["labelled_ptr"]) - 1:
+        raise ValueError("labelled documents and their ids do not fit together")
+
+
+def _check_words(arrays: Arrays, kind: str, parts: int, n_words: int, values: Sequence[str]) -> None:
+    words = arrays[f"{kind}_words"]
+    check_pointers(arrays[f"{kind}_ptr"], parts, len(words), f"{kind} and words")
+    check_indices(words, n_words, f"words of {kind}")
+    for name in values:
+        check_finite(arrays[f"{kind}_{name}"], len(words), name)
+
+
 def _story(name: str, i: int, header: dict[str, Any], arrays: Arrays, forgetting: Forgetting | None) -> Story:
     span = _span(arrays["topic_ptr"], i)
-    words, seed, learnt = (arrays[f"topic_{each}"][span].copy() for each in _SUMS)
+    words = arrays["topic_words"][span].astype(np.int64)
+    seed, learnt = (arrays[f"topic_{each}"][span].astype(np.float64) for each in _SUMS[1:])
     story = Story(name, words, seed, learnt)
     for scalar in _SCALARS:
         value = float(arrays[f"topic_{scalar}"][i])
@@ -142,7 +179,8 @@ def _documents(kind: str, values: str, arrays: Arrays, story: int) -> Iterator[t
     documents = _span(arrays[f"{kind}_topic_ptr"], story)
     for place in range(documents.start, documents.stop):
         span = _span(arrays[f"{kind}_ptr"], place)
-        yield place, arrays[f"{kind}_words"][span].copy(), arrays[f"{kind}_{values}"][span].copy()
+        words, numbers = arrays[f"{kind}_words"][span], arrays[f"{kind}_{values}"][span]
+        yield place, words.astype(np.int64), numbers.astype(np.float64)
 
 
 def _span(ptr: np.ndarray, i: int) -> slice:
@@ -159,7 +197,7 @@ class StateFolder:
     def __init__(self, folder: str | os.PathLike[str] | None, *, every: int = 1000) -> None:
         self.folder, self.every = None if folder is None else Path(folder), every
         self.notes: dict[str, Any] = {}  # saved with the checkpoint
-        self._journal: IO[bytes] | None = None
+        self._journal: io.FileIO | None = None
         self._since = 0
 
     def __enter__(self) -> StateFolder:
@@ -168,18 +206,12 @@ class StateFolder:
         if self.folder.exists() and not self.folder.is_dir():
             raise SdretrievalError(f"{self.folder}: is a file, a folder for the state was expected")
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._journal = open(self.folder / JOURNAL, "ab", buffering=0)
-        try:
-            import fcntl  # not on every system
-
-            fcntl.flock(self._journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:
-            pass
-        except OSError:
+        self._journal = io.FileIO(self.folder / JOURNAL, "ab")
+        if not lock_file(self._journal.fileno()):
             self._journal.close()
             raise SdretrievalError(
                 f"{self.folder}: another tracker is using this state", remedy="Stop it, or name another folder."
-            ) from None
+            )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -216,11 +248,13 @@ class StateFolder:
 
     def _entry(self, line: bytes, number: int) -> tuple[int, str, int | None, dict[str, float], list[int]]:
         try:
-            n, docid, time, counts, lengths = json.loads(line)
+            n, docid, time, counts, lengths = parse_json(line.decode(), unique=True)
             if not (isinstance(n, int) and isinstance(docid, str) and isinstance(counts, dict)):
                 raise ValueError("not an entry")
+            if not isinstance(time, int | None) or not all(isinstance(c, int | float) for c in counts.values()):
+                raise ValueError("a time or a count is no number")
             return n, docid, time, counts, [int(length) for length in lengths]
-        except (ValueError, TypeError, RecursionError) as error:
+        except (ValueError, TypeError, OverflowError) as error:
             raise self._damaged(f"not an entry of a journal ({error})", number) from None
 
     def _damaged(self, message: str, line: int) -> InputError:
@@ -236,7 +270,7 @@ class StateFolder:
         words = (tracker.background.words[w] for w in document.words.tolist())
         counts = dict(zip(words, document.counts.tolist(), strict=True))
         entry = [tracker.n_seen, document.docid, document.time, counts, list(lengths)]
-        self._journal.write(json.dumps(entry).encode() + b"\n")  # one write: the whole line or a part without its end
+        append_whole(self._journal, json.dumps(entry).encode() + b"\n")
         self._note(document.docid)
 
     def _note(self, docid: str) -> None:

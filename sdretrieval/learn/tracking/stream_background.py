@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.saved_arrays import check_finite
 
 if TYPE_CHECKING:
     from sdretrieval.index.snapshot import Snapshot
@@ -190,8 +191,11 @@ class Background:
         text = arrays["words"].tobytes().decode("utf-8", "surrogatepass")
         made.numbers(text.split("\n") if text else [])
         n = len(made.words)
-        if n != header["words"] or any(len(arrays[name]) != n for name in ("cf", "df")):
-            raise ValueError("words and counts do not fit")
+        if n != header["words"]:
+            raise ValueError(f"there are {n} words, not {header['words']}")
+        for name in ("cf", "df", "frozen_cf", "frozen_df"):
+            if name in arrays or not name.startswith("frozen"):
+                check_finite(arrays[name], n, name)
         made._cf[:n], made._df[:n] = arrays["cf"], arrays["df"]
         made._frozen_cf[:n] = arrays.get("frozen_cf", arrays["cf"])
         made._frozen_df[:n] = arrays.get("frozen_df", arrays["df"])

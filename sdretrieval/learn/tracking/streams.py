@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from typing import IO, TYPE_CHECKING, NoReturn
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
 from sdretrieval.collection.corpus.record import FieldMap, Place, Problems
-from sdretrieval.core.errors import IndexProblem, InputError
+from sdretrieval.core.errors import IndexProblem, InputError, shown
+from sdretrieval.core.safe_json import parse_json
 from sdretrieval.core.times import UNDATED
 from sdretrieval.learn.tracking.stream_background import Background, StreamDocument
 
@@ -44,17 +44,13 @@ def _record(line: bytes, name: str, number: int) -> dict:
     remedy = 'Each line is an object such as {"id": …, "contents": …, "date": …}; or pass --skip-bad.'
     try:
         text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        value = json.loads(text.strip(), parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:  # not UTF-8 is a ValueError too
-        begin = line[:60].decode("utf-8", "replace").rstrip()
-        raise InputError(f"not JSON ({error}): {begin!r}", file=name, line=number, remedy=remedy) from None
+        value = parse_json(text.strip(), bounded=False)
+    except ValueError as error:  # not UTF-8 is a ValueError too
+        begin = shown(line[:80].decode("utf-8", "replace").rstrip())
+        raise InputError(f"not JSON ({error}): {begin}", file=name, line=number, remedy=remedy) from None
     if not isinstance(value, dict):
-        raise InputError(f"not an object: {str(value)[:60]!r}", file=name, line=number, remedy=remedy)
+        raise InputError(f"not an object: {shown(value)}", file=name, line=number, remedy=remedy)
     return value
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
 
 
 def index_stream(snapshot: Snapshot, background: Background) -> tuple[Iterator[StreamDocument], int]:

@@ -26,7 +26,8 @@ from sdretrieval.collection.analyzer import AnalyzerSpec
 from sdretrieval.collection.corpus.reading import Reader
 from sdretrieval.collection.corpus.record import Document, Problems
 from sdretrieval.core.errors import IndexProblem, InputError, ParameterError, SdretrievalError
-from sdretrieval.index.index_notes import NOTES
+from sdretrieval.index.commit import SEGMENTS, notes_in
+from sdretrieval.index.index_notes import read_notes
 from sdretrieval.index.lucene.indexing import build_index
 from sdretrieval.plugins.spark.reading import Bad, Piece, Reading, list_files, plan
 from sdretrieval.plugins.spark.runners import failure_of, plain_errors, unwrapped
@@ -223,10 +224,11 @@ class Target:
         """What became of a shard's documents, where all of its files have the sizes that its notes say."""
         index = f"{folder}/{shard_name(number)}"
         try:
-            notes = json.loads(self.storage.read(f"{index}/{NOTES}"))
-            sizes = {file.name: file.size for file in self.storage.listing(index) if not file.name.startswith(".")}
-            del sizes[NOTES]
-            if notes["build"] != mark or sum(sizes.values()) != notes["summary"]["bytes"]:
+            sizes = {file.name: file.size for file in self.storage.listing(index)}
+            [commit] = filter(SEGMENTS.fullmatch, sizes)
+            notes = notes_in(self.storage.read(f"{index}/{commit}"), commit)
+            size = sum(size for name, size in sizes.items() if name.startswith("_"))
+            if notes["build"] != mark or size != notes["summary"]["bytes"]:
                 return None
             for snapshot in self.storage.listing(f"{index}.snapshot"):
                 inside = f"{index}.snapshot/{snapshot.name}"
@@ -236,7 +238,7 @@ class Target:
                     about = notes["summary"]
                     shard = shard_entry(number, about["documents"], about["tokens"], snapshot.name)
                     return BuildSummary.of(notes, shard, reused=1)
-        except (StorageProblem, ValueError, KeyError, TypeError, AttributeError):
+        except (StorageProblem, IndexProblem, ValueError, KeyError, TypeError, AttributeError):
             pass
         return None
 
@@ -332,7 +334,7 @@ class _Building:
                 notes={"build": recipe.mark},
                 **recipe.building,
             )
-            notes = json.loads((index / NOTES).read_text(encoding="utf-8"))
+            notes = read_notes(index)
             return BuildSummary.of(notes, describe_shard(folder, number), ignored=documents.ignored)
         except (SdretrievalError, OSError) as error:
             shutil.rmtree(folder, ignore_errors=True)

@@ -1,17 +1,17 @@
-"""Several feedback models at several depths: their mean, as far as the depths agree; the query as typed has the rest.
+"""Several feedback models at several depths: their mean, weighed so that at its best it counts so much for the query.
 
-Each part (SD's excess, the relevance model, axiomatic association) is estimated from the first 5, 10, 20 and 50
-documents. With e_n a part's words at depth n, a distribution, and W_i its weights of the documents at the deepest,
+Each part (SD's excess, the relevance model, axiomatic association) is estimated from the first 5, 10 and 20 documents.
+With e_n a part's words at depth n, a distribution, and s(D; a) = Σ_w a_w φ_w the BM25 score of D by the words a,
 
-    e  = mean over parts and depths of e_n, cut to fb_terms words and normalised
-    A  = mean over parts of the mean over pairs of depths of Σ_w min(e_n(w), e_m(w))     how far the depths agree
-    D  = mean over parts of 1 - Σ_i W_i²                                                 two documents, not one twice
-    a  = (1 - A D) θ̂^Q + A D e                                                          ranked with BM25 weights
+    e   = mean over parts and depths of e_n, cut to the fb_terms words of largest e(w) idf_w and normalised
+    s_Q = max_i s(D_i; θ̂^Q),  s_e = max_i s(D_i; e)               over the feedback documents D_i
+    a   ∝ θ̂^Q / s_Q + r e / s_e                                    ranked with BM25 weights
 
-So feedback holds back by itself: where the words change with every few documents more, or come from one document alone
-(as where one known item is sought), A D is small and the query stays as typed. Estimates of unlike kinds err in unlike
-ways; all are words of one BM25 query, so their mean is one plan, which ranks at the cost of one. Judged documents have
-no depths: all of them are one estimate, and ``least_query_weight`` keeps the query.
+Both scores are brought to the same height at the top, then feedback counts r times as much as the query. So it holds
+back by itself: where one document stands out by its words (as where one known item is sought), s_e is its score, and
+all others gain little. Estimates of unlike kinds err in unlike ways; all are words of one BM25 query, so their mean is
+one plan, which ranks at the cost of one. Judged documents have no depths, all of them are one estimate, and they need
+not share words with the query: a = (θ̂^Q + r e) / (1 + r).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import ClassVar
 import numpy as np
 
 from sdretrieval.core.errors import ParameterError
-from sdretrieval.core.parameters import count, parameter, share
+from sdretrieval.core.parameters import count, parameter
 from sdretrieval.index.statistics import Statistics
 from sdretrieval.ranking.base import Expansion, Plan, Ranker, register
 from sdretrieval.ranking.feedback import Feedback
@@ -33,26 +33,29 @@ from sdretrieval.ranking.models.bm25 import b_parameter, k1_parameter
 from sdretrieval.ranking.models.relevance_model import RM3
 from sdretrieval.ranking.models.smoothed_dirichlet import SD3
 from sdretrieval.ranking.query import Query
-from sdretrieval.ranking.term_model import TermModel
+from sdretrieval.ranking.term_model import TermModel, strongest
 from sdretrieval.ranking.weighting import BM25
 
 PARTS: dict[str, type[SD3 | RM3 | Axiomatic]] = {"sd": SD3, "rm": RM3, "axiomatic": Axiomatic}
-DEPTHS = (0.1, 0.2, 0.4, 1.0)  # of fb_docs
+PART_TERMS = 100  # words of each estimate that are averaged
+DEPTHS = (0.25, 0.5, 1.0)  # of fb_docs
 
 
 @register
 @dataclass(frozen=True, kw_only=True)
 class Blend(Ranker):
-    """What feedback models agree on at several depths, mixed with the query as typed."""
+    """What feedback models learn at several depths, mixed with the query as typed."""
 
     name: ClassVar[str] = "blend"
-    description: ClassVar[str] = "what three feedback models agree on at four depths: the one to start with"
+    description: ClassVar[str] = "what three feedback models learn at three depths: the one to start with"
     uses_feedback: ClassVar[bool] = True
 
     parts: str = parameter("sd,rm,axiomatic", f"what is blended, of {', '.join(PARTS)}", kind="text")
-    fb_docs: int = count(50, "feedback documents at the deepest; less deep: a tenth, a fifth, two fifths", symbol="N")
-    fb_terms: int = count(40, "words kept of each estimate and of the blend", grid=(20, 40, 60, 80))
-    least_query_weight: float = share(0.2, "of the query as typed, however well feedback agrees", grid=(0.1, 0.2, 0.4))
+    fb_docs: int = count(20, "feedback documents at the deepest; less deep: a quarter, half of them", symbol="N")
+    fb_terms: int = count(40, "words kept of the blend", grid=(30, 40, 60))
+    feedback_weight: float = parameter(
+        2.0, "how much feedback counts, the query 1", symbol="r", low=0.0, high=1e6, grid=(1.0, 1.4, 2.0, 2.8)
+    )
     k1: float = k1_parameter()
     b: float = b_parameter()
 
@@ -72,7 +75,11 @@ class Blend(Ranker):
     @cached_property
     def models(self) -> dict[str, SD3 | RM3 | Axiomatic]:
         """The parts, which only say what they learnt: the query is mixed in here."""
-        return {name: PARTS[name](fb_terms=self.fb_terms, k1=self.k1, b=self.b) for name in self._names}
+        return {name: PARTS[name](fb_terms=PART_TERMS, k1=self.k1, b=self.b) for name in self._names}
+
+    @property
+    def weighting(self) -> BM25:
+        return BM25(self.k1, self.b)
 
     def depths(self, feedback: Feedback) -> list[int]:
         """How many of the feedback documents each estimate is made from; judged ones are taken together."""
@@ -81,32 +88,42 @@ class Blend(Ranker):
         return [min(max(1, round(share * self.fb_docs)), len(feedback)) for share in DEPTHS]
 
     def first(self, query: Query, statistics: Statistics) -> Plan:
-        return Plan(query.as_counts(), BM25(self.k1, self.b))
+        return Plan(query.as_counts(), self.weighting)
 
     def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
         samples = [feedback.first(n) for n in self.depths(feedback)]
-        learnt = {
-            name: [model.learnt(query, sample, statistics) for sample in samples] for name, model in self.models.items()
-        }
-        parts, held, weights = {}, {}, np.zeros(len(feedback))
-        for name, estimates in learnt.items():
-            words = [words for words, _ in estimates]
-            parts[name] = mean_of(words)
-            held[name] = agreement(words), distinct(estimates[-1][1], feedback)
+        parts, weights = {}, np.zeros(len(feedback))
+        for name, model in self.models.items():
+            estimates = [model.learnt(query, sample, statistics) for sample in samples]
+            parts[name] = mean_of([words for words, _ in estimates])
             for _, given in estimates:
-                weights[: len(given)] += given / (len(samples) * len(learnt))
-        A, D = np.mean(list(held.values()), axis=0).tolist()
-        mean, typed = mean_of(list(parts.values())).strongest(self.fb_terms).normalised(), query.as_distribution()
-        kept = min(A * D, 1.0 - self.least_query_weight) if len(mean) else 0.0
+                weights[: len(given)] += given / (len(samples) * len(self.models))
+        learnt = self._cut(mean_of(list(parts.values())), statistics)
+        typed = query.as_distribution()
+        s_Q, s_e = (feedback.rows.evidence(words, self.weighting, statistics).max() for words in (typed, learnt))
+        query_weight = self._query_weight(s_Q, s_e, feedback.judged)
         notes = {
-            "query_weight": 1.0 - kept,
-            "agreement": {name: {"depths": float(a), "distinct": float(d)} for name, (a, d) in held.items()},
+            "query_weight": query_weight,
+            "feedback_weight": self.feedback_weight,
+            "best": {"query": float(s_Q), "feedback": float(s_e)},
             "depths": self.depths(feedback),
             "parts": parts,
         }
-        if kept > 0:
-            typed = typed.scaled(1.0 - kept).plus(mean.scaled(kept))
-        return Expansion(Plan(typed, BM25(self.k1, self.b)), weights, notes)
+        if query_weight < 1:
+            typed = learnt.mixed(typed, query_weight)
+        return Expansion(Plan(typed, self.weighting), weights, notes)
+
+    def _cut(self, words: TermModel, statistics: Statistics) -> TermModel:
+        """The words that add most to scores."""
+        adds = words.weights * self.weighting.term_factors(statistics, words.terms)
+        kept = strongest(words.terms, adds, self.fb_terms)
+        return TermModel(words.terms[kept], words.weights[kept]).normalised()
+
+    def _query_weight(self, s_Q: float, s_e: float, judged: bool) -> float:
+        """The share of θ̂^Q in a; all of it where nothing was learnt."""
+        if s_e <= 0:
+            return 1.0
+        return 1.0 / (1.0 + self.feedback_weight) if judged else s_e / (s_e + self.feedback_weight * s_Q)
 
 
 def mean_of(models: Sequence[TermModel]) -> TermModel:
@@ -114,23 +131,3 @@ def mean_of(models: Sequence[TermModel]) -> TermModel:
     for model in models[1:]:
         total = total.plus(model)
     return total.scaled(1.0 / len(models))
-
-
-def agreement(estimates: Sequence[TermModel]) -> float:
-    """The mean over pairs of estimates of Σ_w min(e_n(w), e_m(w)); an estimate alone agrees with itself.
-
-    Of the weights of a word in descending order, the first is the smaller one of no pair, the second of one, and so on.
-    """
-    n = len(estimates)
-    if n == 1:
-        return estimates[0].mass
-    terms = np.unique(np.concatenate([words.terms for words in estimates]))
-    weights = np.zeros((n, len(terms)))
-    for row, words in zip(weights, estimates, strict=True):
-        row[np.searchsorted(terms, words.terms)] = words.weights
-    return float(np.arange(n) @ np.sort(weights, axis=0)[::-1].sum(axis=1) / (n * (n - 1) / 2))
-
-
-def distinct(weights: np.ndarray, feedback: Feedback) -> float:
-    """1 - Σ_i W_i²: how likely two documents, drawn by their weights, are two. Judged ones are taken as they are."""
-    return 1.0 if feedback.judged else 1.0 - float(weights @ weights)

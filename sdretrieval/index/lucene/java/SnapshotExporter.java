@@ -7,6 +7,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Set;
 
 import com.fasterxml.jackson.core.JsonFactory;
@@ -16,10 +17,14 @@ import org.apache.lucene.document.Document;
 import org.apache.lucene.index.BinaryDocValues;
 import org.apache.lucene.index.DirectoryReader;
 import org.apache.lucene.index.IndexReader;
+import org.apache.lucene.index.LeafReader;
+import org.apache.lucene.index.LeafReaderContext;
 import org.apache.lucene.index.MultiBits;
 import org.apache.lucene.index.MultiDocValues;
+import org.apache.lucene.index.MultiReader;
 import org.apache.lucene.index.MultiTerms;
 import org.apache.lucene.index.PostingsEnum;
+import org.apache.lucene.index.SegmentReader;
 import org.apache.lucene.index.StoredFields;
 import org.apache.lucene.index.Terms;
 import org.apache.lucene.index.TermsEnum;
@@ -27,31 +32,50 @@ import org.apache.lucene.search.DocIdSetIterator;
 import org.apache.lucene.store.FSDirectory;
 import org.apache.lucene.util.Bits;
 import org.apache.lucene.util.BytesRef;
+import org.apache.lucene.util.StringHelper;
 
 /**
  * Writes the term statistics of one field of a Lucene index to little-endian binary files, in bulk inside the JVM:
  * one call over the Python bridge per posting would take minutes on a real collection.
  *
  * Deleted documents are left out and the rest renumbered; terms that only deleted documents had are left out too.
+ * Lucene's checksums of all files that are read are checked first. Segments that an earlier snapshot has are left out,
+ * where the first ones are the same and hold at least half of the documents.
  * The shipped class is compiled from this file by `make java` and runs on Lucene 9 and 10.
  *
- * Arguments, one a line: index folder, output folder, field, time field, date field (may be empty).
+ * Arguments, one a line: index folder, output folder, field, time field, date field (may be empty), segments of an
+ * earlier snapshot (ids between blanks, may be empty).
  */
 public final class SnapshotExporter {
   /** Times are indexed as the term "1" + 19 digits of (milliseconds since 1970 + 10^18). */
   private static final long TIME_OFFSET = 1_000_000_000_000_000_000L;
   private static final long UNDATED = Long.MIN_VALUE;
+  private static final String UNKNOWN = "unknown";
 
-  /** Returns the seconds that opening the index, its postings and everything else took, one "name seconds" a line. */
+  /**
+   * Returns one "name value" a line: the seconds that opening the index, its postings and everything else took, the
+   * segments_N that was read, its segments, and how many documents of the earlier snapshot stay.
+   */
   public static String run(String lines) throws IOException {
     String[] a = lines.split("\n", -1);
-    return export(Path.of(a[0]), Path.of(a[1]), a[2], a[3], a[4]);
+    return export(Path.of(a[0]), Path.of(a[1]), a[2], a[3], a[4], a[5].split(" "));
   }
 
-  private static String export(Path index, Path out, String field, String timeField, String dateField)
+  private static String export(Path index, Path out, String field, String timeField, String dateField, String[] known)
       throws IOException {
     long began = System.nanoTime();
-    try (FSDirectory directory = FSDirectory.open(index); IndexReader reader = DirectoryReader.open(directory)) {
+    try (FSDirectory directory = FSDirectory.open(index); DirectoryReader all = DirectoryReader.open(directory)) {
+      List<LeafReaderContext> leaves = all.leaves();
+      String[] ids = leaves.stream().map(SnapshotExporter::idOf).toArray(String[]::new);
+      int same = 0;
+      int kept = 0;
+      while (same < Math.min(ids.length, known.length) && ids[same].equals(known[same]) && !known[same].equals(UNKNOWN)) {
+        kept += leaves.get(same++).reader().numDocs();
+      }
+      if (2L * kept < all.numDocs()) same = kept = 0;
+      LeafReader[] read = leaves.stream().skip(same).map(LeafReaderContext::reader).toArray(LeafReader[]::new);
+      for (LeafReader leaf : read) leaf.checkIntegrity();
+      IndexReader reader = same == 0 ? all : new MultiReader(read, false);
       int[] renumbered = renumber(reader);
       int documents = reader.numDocs();
       long[] lengths = new long[documents];
@@ -65,8 +89,16 @@ public final class SnapshotExporter {
       exportTimes(reader, timeField, out, renumbered, documents);
       if (!dateField.isEmpty()) exportDates(reader, dateField, out, renumbered);
       return "opening " + (opened - began) / 1e9 + "\npostings " + (walked - opened) / 1e9
-          + "\nrest " + (System.nanoTime() - walked) / 1e9;
+          + "\nrest " + (System.nanoTime() - walked) / 1e9 + "\ncommit " + all.getIndexCommit().getSegmentsFileName()
+          + "\nsegments " + String.join(" ", ids) + "\nkept " + kept;
     }
+  }
+
+  /** What tells a segment, in a state of its deletes, from all others. */
+  private static String idOf(LeafReaderContext leaf) {
+    if (!(leaf.reader() instanceof SegmentReader segment)) return UNKNOWN;
+    byte[] id = segment.getSegmentInfo().getId();
+    return id == null ? UNKNOWN : StringHelper.idToString(id);
   }
 
   /** Lucene's number of a document to ours; -1 for deleted ones. */
@@ -273,7 +305,8 @@ public final class SnapshotExporter {
     void putBytes(byte[] bytes, int offset, int length) throws IOException {
       if (buffer.remaining() < length) flush();
       if (length > buffer.capacity()) {
-        channel.write(ByteBuffer.wrap(bytes, offset, length));
+        ByteBuffer whole = ByteBuffer.wrap(bytes, offset, length);
+        while (whole.hasRemaining()) channel.write(whole);
       } else {
         buffer.put(bytes, offset, length);
       }

@@ -1,0 +1,1 @@
+"""An index served: the page, REST and MCP, over the same answers."""
