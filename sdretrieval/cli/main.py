@@ -27,6 +27,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "index": ("index", "turn a corpus into a Lucene index"),
     "search": ("search", "rank a collection for topics, and write a TREC run"),
     "rerank": ("rerank", "rescore the documents of a TREC run"),
+    "reproduce": ("reproduce", "make a run again from its manifest, and say what differs"),
     "models": ("models", "list the ranking models and their parameters"),
     "explain": ("explain", "show what a model learnt for a query, and why a document ranks where it does"),
     "expansion": ("expansion", "show and compare saved expanded queries"),
@@ -104,7 +105,7 @@ def _signals_clean_up() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _parser(chosen: str | None) -> argparse.ArgumentParser:
+def parser_for(chosen: str | None) -> argparse.ArgumentParser:
     """All verbs with their line of help; the chosen one with its flags."""
     parser = argparse.ArgumentParser(
         prog="sdretrieval",
@@ -139,7 +140,7 @@ def main(argv: list[str] | None = None) -> int:
     # A command imports and computes much and leaves hardly any garbage: looking for it every 700 objects, as Python
     # does, takes a twentieth of a search.
     gc.set_threshold(100_000)
-    args = _parser(next((word for word in argv if not word.startswith("-")), None)).parse_args(argv)
+    args = parser_for(next((word for word in argv if not word.startswith("-")), None)).parse_args(argv)
     args.is_program = is_program
     args.command = ["sdretrieval", *map(_without_secret, argv)]  # for manifests: files that are handed on
     try:

@@ -24,6 +24,7 @@ import math
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -31,6 +32,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from sdretrieval.collection.records import Qrels, Ranking, Run
+from sdretrieval.core.disk import scratch_folder
 from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.core.files import atomic_writer
 from sdretrieval.core.parameters import Domain, domains
@@ -367,7 +369,25 @@ def tune(
         raise ParameterError(f"unknown method {method!r}", remedy="One of grid, random, hill.")
     _check_space(ranker, space, budget if method == "grid" else None)
     dealt = folds_of(problem.qids, folds, seed)
-    record = Trace(trace, problem.identity(ranker), problem.qids)
+    with _alone(trace):
+        record = Trace(trace, problem.identity(ranker), problem.qids)
+        return _tuned(record, problem, ranker, space, dealt, method, budget, seed)
+
+
+@contextmanager
+def _alone(trace: str | os.PathLike[str] | None) -> Iterator[None]:
+    """One tuning at a time writes a trace."""
+    if trace is None:
+        yield
+        return
+    path = Path(trace)
+    with scratch_folder(path.with_name(f".{path.name}.lock")) as free:
+        if not free:
+            raise InputError("another process is tuning with this trace", file=path, remedy="Give another --trace.")
+        yield
+
+
+def _tuned(record: Trace, problem: Scored, ranker: Tunable, space, dealt, method, budget, seed) -> Tuned:
     planned = None  # hill climbing finds its way as it goes
     if method != "hill":
         planned = list(combinations(space)) if method == "grid" else sample(space, budget, seed)
