@@ -29,6 +29,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "search": ("search", "rank a collection for topics, and write a TREC run"),
     "serve": ("serve", "search by typing: a page in the browser, REST and MCP"),
     "rerank": ("rerank", "rescore the documents of a TREC run"),
+    "reproduce": ("reproduce", "make a run again from its manifest, and say what differs"),
     "models": ("models", "list the ranking models and their parameters"),
     "explain": ("explain", "show what a model learnt for a query, and why a document ranks where it does"),
     "expansion": ("expansion", "show and compare saved expanded queries"),
@@ -106,7 +107,7 @@ def _signals_clean_up() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _parser(chosen: str | None) -> argparse.ArgumentParser:
+def parser_for(chosen: str | None) -> argparse.ArgumentParser:
     """All verbs with their line of help; the chosen one with its flags."""
     parser = argparse.ArgumentParser(
         prog="sdretrieval",
@@ -147,7 +148,7 @@ def _main(argv: list[str] | None) -> int:
     # does, takes a twentieth of a search.
     gc.set_threshold(100_000)
     verb = next((word for word in argv if not word.startswith("-")), None)
-    parser, words = _parser(verb), argv
+    parser, words = parser_for(verb), argv
     if verb in ("evaluate", "compare", "report"):
         words = importlib.import_module("sdretrieval.cli.evaluate").files_before_measures(argv)
     args = parser.parse_args(words)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numba import njit
 
+from sdretrieval.core.compiled import njit
 from sdretrieval.core.packed_strings import PackedStrings
 
 

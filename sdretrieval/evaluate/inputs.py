@@ -24,6 +24,7 @@ from sdretrieval.core.errors import InputError, ParameterError, shown
 from sdretrieval.core.files import numbered_lines
 from sdretrieval.core.progress import progress
 from sdretrieval.core.safe_json import parse_json, read_json
+from sdretrieval.ranking.manifest import check_belongs
 
 ENDINGS = (".gz", ".txt", ".trec", ".run", ".res", ".tsv")
 
@@ -92,6 +93,8 @@ def read_runs(specs: Sequence[str], *, beside: bool = False) -> list[NamedRun]:
             find_beside(path, ending) if beside else None for ending in ("manifest.json", "expansion.jsonl")
         )
         about = None if manifest is None else read_manifest(manifest)
+        if about is not None and manifest is not None:
+            check_belongs(about, path, manifest)
         runs.append(NamedRun(name, read_run(path), path, about, read_expansions(expansions) if expansions else {}))
     return runs
 

@@ -12,8 +12,8 @@ Microblog tracks do). Undated documents may be of any time, so they are left out
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from sdretrieval.core.compiled import njit
 from sdretrieval.core.times import UNDATED
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.index.statistics import Statistics

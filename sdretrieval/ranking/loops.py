@@ -18,7 +18,8 @@ from __future__ import annotations
 from math import copysign, log, log1p, log2, pi
 
 import numpy as np
-from numba import njit
+
+from sdretrieval.core.compiled import njit
 
 LOG, SATURATING, FLOORED, DIVERGING = 0, 1, 2, 3
 

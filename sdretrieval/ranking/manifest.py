@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sdretrieval import __version__
+from sdretrieval.core.errors import InputError
 from sdretrieval.core.files import atomic_writer
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.ranking.base import Ranker
@@ -47,7 +48,7 @@ def manifest(
     made_with["options"] = options
     if snapshot is not None:
         identity = {"name": snapshot.name, "fingerprint": snapshot.fingerprint, "documents": snapshot.n_docs}
-        made_with["index"] = identity
+        made_with["index"] = {**identity, "analyzer": snapshot.analyzer.to_json()}
     return {
         "sdretrieval": __version__,
         "verb": verb,
@@ -62,8 +63,22 @@ def manifest(
 
 
 def write_manifest(run: str | os.PathLike[str], content: dict) -> Path:
+    """Beside a run that is written, with its digest: a manifest that another run has come to lie beside is known."""
     path = manifest_path(run)
+    of_run = {"run": {"sha256": file_digest(run)}} if Path(run).is_file() else {}
     with atomic_writer(path) as out:
-        json.dump(content, out, indent=1, ensure_ascii=False, default=str)
+        json.dump({**content, **of_run}, out, indent=1, ensure_ascii=False, default=str)
         out.write("\n")
     return path
+
+
+def check_belongs(content: Mapping[str, Any], run: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
+    """An error where a manifest says that it is of another run. One without a digest, from elsewhere, is believed."""
+    about = content.get("run")
+    wanted = about.get("sha256") if isinstance(about, Mapping) else None
+    if wanted is not None and wanted != file_digest(run):
+        raise InputError(
+            f"this is the manifest of another run than {os.fspath(run)}, which was written or changed since",
+            file=path,
+            remedy="Make the run again, or remove the manifest.",
+        )

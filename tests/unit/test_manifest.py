@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from sdretrieval import __version__
+from sdretrieval.core.errors import InputError
+from sdretrieval.evaluate.inputs import read_runs
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.ranking.manifest import file_digest, manifest, manifest_path, write_manifest
 from sdretrieval.ranking.registry import make_ranker
@@ -52,7 +54,8 @@ def test_it_says_what_it_takes_to_make_the_run_again(snapshot, tmp_path):
     assert told["parameters"] == ranker.settings()
     assert make_ranker(told["model"], told["parameters"]) == ranker
     assert told["options"] == {"hits": 10}
-    assert told["index"] == {"name": "abc", "fingerprint": snapshot.fingerprint, "documents": 3}
+    analyzer = {"language": "en", "stemmer": "porter", "stopwords": True}
+    assert told["index"] == {"name": "abc", "fingerprint": "", "documents": 3, "analyzer": analyzer}
     assert told["inputs"] == {
         "topics": {"file": str(tmp_path / "topics.tsv"), "sha256": file_digest(tmp_path / "topics.tsv")}
     }
@@ -75,3 +78,17 @@ def test_it_is_written_as_json(snapshot, tmp_path):
     assert read["options"] == {"tag": "größe", "folder": str(tmp_path)}
     assert {**read, "options": 0} == {**told, "options": 0}
     assert path.read_text(encoding="utf-8").endswith("}\n")
+
+
+def test_a_run_and_its_manifest_belong_together(tmp_path):
+    """A kill between the two leaves the new run beside the old manifest: whoever reads both is told."""
+    run = tmp_path / "run.txt"
+    run.write_text("1 Q0 a 1 2.0 x\n")
+    path = write_manifest(run, {"model": "sd"})
+    assert json.loads(path.read_text())["run"] == {"sha256": file_digest(run)}
+    assert read_runs([str(run)], beside=True)[0].manifest["model"] == "sd"
+    run.write_text("1 Q0 b 1 2.0 x\n")
+    with pytest.raises(InputError, match=r"run.txt.manifest.json: this is the manifest of another run than .*run.txt"):
+        read_runs([str(run)], beside=True)
+    path.write_text('{"run": "elsewhere"}')  # another tool's own word
+    assert read_runs([str(run)], beside=True)[0].manifest == {"run": "elsewhere"}

@@ -22,10 +22,10 @@ from math import lgamma, log
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy.sparse import csr_matrix
 from scipy.special import gammaln, psi
 
+from sdretrieval.core.compiled import njit
 from sdretrieval.estimate.distributions import density_loops as loops
 from sdretrieval.estimate.distributions.fitting import Convergence, FittedAlpha, digamma_pair, solve_alpha
 from sdretrieval.estimate.distributions.general_english import (

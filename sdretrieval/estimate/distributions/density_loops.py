@@ -11,7 +11,8 @@ from __future__ import annotations
 from math import exp, lgamma, log, log1p
 
 import numpy as np
-from numba import njit
+
+from sdretrieval.core.compiled import njit
 
 BLOCK = 256  # words whose class values are turned round together
 

@@ -18,9 +18,9 @@ from math import inf
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy.special import gammaln, psi
 
+from sdretrieval.core.compiled import njit
 from sdretrieval.estimate.distributions.fitting import Convergence, FittedAlpha, digamma, inverse_digamma, solve_alpha
 from sdretrieval.estimate.distributions.general_english import (
     as_counts,

@@ -19,8 +19,8 @@ from math import exp, log
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from sdretrieval.core.compiled import njit
 from sdretrieval.core.errors import ParameterError
 
 METHODS = ("newton", "fixed-point")

@@ -14,7 +14,8 @@ from __future__ import annotations
 from math import exp, lgamma, log, log1p
 
 import numpy as np
-from numba import njit
+
+from sdretrieval.core.compiled import njit
 
 
 @njit(cache=True, nogil=True)

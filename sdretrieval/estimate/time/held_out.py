@@ -25,10 +25,10 @@ from dataclasses import dataclass
 from math import comb, inf
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
+from sdretrieval.core.compiled import njit
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.core.timeline import Timeline, merge_rows, timeline
 from sdretrieval.estimate.time.kernels import Floats, Kernel, as_kernel

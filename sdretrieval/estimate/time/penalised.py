@@ -22,9 +22,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from sdretrieval.core.compiled import njit
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.estimate.time.kernels import Floats
 from sdretrieval.estimate.time.local_likelihood import LocalLikelihood

@@ -21,10 +21,10 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import coo_matrix, csr_matrix, diags, issparse
 
+from sdretrieval.core.compiled import njit
 from sdretrieval.core.errors import ParameterError
 
 Floats = NDArray[np.float64]

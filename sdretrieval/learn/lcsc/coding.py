@@ -32,10 +32,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix
 
+from sdretrieval.core.compiled import njit
 from sdretrieval.learn.lcsc.contexts import arrays_of
 from sdretrieval.learn.lcsc.hellinger import code_hellinger
 

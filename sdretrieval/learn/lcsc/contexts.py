@@ -21,10 +21,10 @@ from __future__ import annotations
 from math import floor
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from sdretrieval.core.compiled import njit
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.learn.lcsc.sequences import Sequences
 

@@ -25,10 +25,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix, diags
 
+from sdretrieval.core.compiled import njit
 from sdretrieval.learn.lcsc.contexts import arrays_of
 
 LINE_SEARCH_STEPS = 60

@@ -10,7 +10,8 @@ Only words of the context matter: a few rows of D. One coordinate is minimised e
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from sdretrieval.core.compiled import njit
 
 NEWTON_STEPS = 40
 BARE = 1e-3  # of φ_v: a word fitted with less counts as not covered, where a step is only estimated

@@ -7,9 +7,9 @@ has met only one context knows too few words to be found by others.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from scipy.sparse import csc_matrix, csr_matrix, vstack
 
+from sdretrieval.core.compiled import njit
 from sdretrieval.learn.lcsc.contexts import arrays_of
 
 POOL = 5  # contexts per theme that k-means++ chooses from

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from sdretrieval.core.compiled import njit
 from sdretrieval.core.errors import ParameterError
 
 MOST_UNITS = 600  # the best cut costs units² x segments

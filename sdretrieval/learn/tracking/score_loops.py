@@ -3,7 +3,7 @@ they agree to the last bit."""
 
 from __future__ import annotations
 
-from numba import njit
+from sdretrieval.core.compiled import njit
 
 
 @njit(cache=True, nogil=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from math import exp, log
 
 import numpy as np
-from numba import njit
+
+from sdretrieval.core.compiled import njit
 
 
 @njit(inline="always")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from math import exp, inf, log, sqrt
 
 import numpy as np
-from numba import njit
 
+from sdretrieval.core.compiled import njit
 from sdretrieval.core.times import UNDATED
 from sdretrieval.estimate.time.kernels import EXPONENTIAL, GAUSSIAN, POLYNOMIAL
 

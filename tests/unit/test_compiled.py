@@ -1,0 +1,31 @@
+"""A cache of compiled loops that a power cut tore."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+LOOP = "from sdretrieval.core.compiled import njit\n\n\n@njit(cache=True)\ndef double(x):\n    return 2 * x\n"
+
+
+def test_a_torn_cache_is_made_anew(tmp_path):
+    (tmp_path / "loop.py").write_text(LOOP)
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{REPOSITORY}", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def call() -> str:
+        words = [
+            sys.executable,
+            "-c",
+            "import loop; print(loop.double(21), sum(loop.double.stats.cache_hits.values()))",
+        ]
+        return subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
+
+    assert call() == "42 0\n"
+    for ending, size in (("nbi", 0), ("nbc", 20)):
+        [torn] = tmp_path.glob(f"cache/**/*.{ending}")
+        torn.write_bytes(torn.read_bytes()[:size])
+        assert call() == "42 0\n"
+    assert call() == "42 1\n"  # whole again
