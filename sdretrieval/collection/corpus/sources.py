@@ -305,14 +305,31 @@ def _zip_members(file: Path) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
 
 
 def _check_zip(archive: zipfile.ZipFile, file: Path) -> None:
-    """Members may lie over one another in a zip: all of them together are bounded."""
-    packed, unpacked = file.stat().st_size, sum(member.file_size for member in archive.infolist())
+    """What zipfile does not look at: members before the first or between those listed; and how long all are together,
+    for they may lie over one another."""
+    members = archive.infolist()
+    listed, size = _listed_members(file), len(members)
+    if listed not in (0xFFFF, size & 0xFFFF):  # the first where there are more, and another record tells
+        raise zipfile.BadZipFile(f"its directory has {size:,} members, and says that it has {listed:,}")
+    before = min((member.header_offset for member in members), default=0)
+    if before:
+        raise zipfile.BadZipFile(f"{before:,} bytes before its first member: another archive?")
+    packed, unpacked = file.stat().st_size, sum(member.file_size for member in members)
     if unpacked > max(HARMLESS, MOST_TIMES * packed):
         raise InputError(
             f"{packed:,} bytes of zip unpack to {unpacked:,}, over {MOST_TIMES} times as many",
             file=file,
             remedy="If that is what it should hold, unzip it first.",
         )
+
+
+def _listed_members(file: Path) -> int:
+    """How many members the record at the end of a zip tells of."""
+    with file.open("rb") as stream:
+        stream.seek(max(0, file.stat().st_size - 22 - 0xFFFF))  # it may have a comment
+        end = stream.read()
+    start = len(end) - 22 if end[-22:-18] == b"PK\5\6" else end.rfind(b"PK\5\6")
+    return int.from_bytes(end[start + 10 : start + 12], "little")
 
 
 def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
