@@ -86,7 +86,7 @@ def stored_records(index: Path) -> Iterator[dict[str, Any] | None]:
         numbers = range(reader.maxDoc())
         for number in progress(numbers, total=len(numbers), label="reading fields", unit=" documents"):
             if live is None or live.get(number):
-                yield _parsed(stored.document(number).get("raw"))
+                yield parsed_fields(stored.document(number).get("raw"))
 
 
 def stored_document(index: Path, docid: str) -> dict[str, Any] | None:
@@ -94,12 +94,12 @@ def stored_document(index: Path, docid: str) -> dict[str, Any] | None:
     searcher = java_class("io.anserini.search.SimpleSearcher")(str(index))
     try:
         document = searcher.doc(docid)
-        return None if document is None else _parsed(document.get("raw"))
+        return None if document is None else parsed_fields(document.get("raw"))
     finally:
         searcher.close()
 
 
-def _parsed(raw: str | None) -> dict[str, Any] | None:
+def parsed_fields(raw: str | None) -> dict[str, Any] | None:
     """The fields in a document's stored raw text; text that is no JSON object is its contents."""
     if raw is None:
         return None
