@@ -8,9 +8,14 @@ import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sdretrieval import __version__
+from sdretrieval.cli.document_options import add_analyzer_arguments, analyzer_from
 from sdretrieval.core.errors import SdretrievalError
+
+if TYPE_CHECKING:
+    from sdretrieval.collection.analyzer import AnalyzerSpec
 
 EXAMPLE = """\
 examples:
@@ -25,6 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--index", metavar="DIR", help="look into this index too")
     parser.add_argument("--fetch", action="store_true", help="fetch Lucene now where it is not there (by pip, once)")
     parser.add_argument("--check", action="store_true", help="read the whole index and its snapshot, for checksums")
+    add_analyzer_arguments(parser.add_argument_group("analyzer, of an index that does not say it"))
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 
@@ -32,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     examination = Examination()
     examination.machine(fetch=args.fetch)
     if args.index:
-        examination.index(Path(args.index), check=args.check)
+        examination.index(Path(args.index), analyzer_from(args), check=args.check)
     if args.json:
         print(json.dumps({"facts": dict(examination.facts), "problems": examination.problems}, indent=1, default=str))
     else:
@@ -100,7 +106,7 @@ class Examination:
         except SdretrievalError as error:
             self.fact("Java for Spark", f"none. {error.message} {error.remedy or ''}".rstrip())
 
-    def index(self, index: Path, *, check: bool = False) -> None:
+    def index(self, index: Path, wanted: AnalyzerSpec | None = None, *, check: bool = False) -> None:
         from sdretrieval.index.commit import latest_commit
         from sdretrieval.index.index_notes import analyzer_of, read_notes
         from sdretrieval.index.lucene.contents import check_integrity, inspect_index
@@ -110,9 +116,9 @@ class Examination:
         try:
             latest_commit(index)
             facts = inspect_index(index)
-            made_here = bool(read_notes(index))
+            made_here = "analyzer" in read_notes(index)
             self.fact("index", index)
-            self.fact("made by", "sdretrieval" if made_here else "another tool (analyzer assumed: Anserini's default)")
+            self.fact("made by", "sdretrieval" if made_here else "another tool")
             self.fact("documents", f"{facts.documents}" + (f" ({facts.deleted} deleted)" if facts.deleted else ""))
             self.fact("segments", facts.segments)
             self.fact("indexed fields", ", ".join(sorted(facts.fields)))
@@ -120,7 +126,7 @@ class Examination:
             self.fact("term vectors", "yes" if facts.has_vectors else "no (not needed: the snapshot has them)")
             self.fact("positions", "yes" if facts.has_positions else "no")
             self.fact("raw text", "yes" if "raw" in facts.stored else "no (explain --text cannot show documents)")
-            self.fact("analyzer", analyzer_of(index).to_json())
+            self._analyzer(index, wanted or analyzer_of(index), assumed=not made_here and wanted is None)
             if "contents" not in facts.fields:
                 self.problem("the index has no field 'contents'", "Re-index with `sdretrieval index`.")
                 return
@@ -135,6 +141,20 @@ class Examination:
                 self.fact("dates", "yes")
         except SdretrievalError as error:
             self.problem(error.message, error.remedy or "")
+
+    def _analyzer(self, index: Path, spec: AnalyzerSpec, *, assumed: bool) -> None:
+        """What it is; of an index that does not say it, whether its own texts agree."""
+        from sdretrieval.cli.options import analyzer_doubts
+        from sdretrieval.index.lucene.language import analyzer_fit
+
+        self.fact("analyzer", spec.to_json())
+        if assumed:
+            with analyzer_fit(index) as fit:
+                share = fit.share(spec)
+            how = "no stored text to check it with" if share is None else f"it fits {share:.0%} of its texts' words"
+            self.fact("analyzer from", f"assumed: the index does not say it ({how}); --language gives another")
+        for doubt, remedy in analyzer_doubts(index, spec):
+            self.problem(doubt, remedy)
 
     def _dates(self, snapshot) -> None:
         from sdretrieval.core.times import UNDATED, format_time

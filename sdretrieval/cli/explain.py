@@ -47,13 +47,13 @@ def run(args: argparse.Namespace) -> int:
     from sdretrieval.cli.explain_text import explanation_text, with_texts
     from sdretrieval.ranking.expansion import read_expansions
     from sdretrieval.ranking.explain import explain
-    from sdretrieval.ranking.retrieval import as_snapshot, replaying
+    from sdretrieval.ranking.retrieval import replaying
 
     if args.compare_docid is not None and args.docid is None:
         raise ParameterError("--compare-docid needs a document to compare with", remedy="Give it as --docid.")
     ranker = options.ranker_from(args)
     topic = topic_from(args)
-    snapshot = as_snapshot(args.index)
+    snapshot = options.snapshot_from(args)
     if args.expansion is not None:
         ranker = replaying(ranker, read_expansions(args.expansion, snapshot))
     explanation = explain(

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sdretrieval.cli.document_options import add_analyzer_arguments, analyzer_from
 from sdretrieval.collection.records import Qrels, Topic
 from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.core.files import STANDARD
@@ -18,11 +19,53 @@ from sdretrieval.ranking.profile_files import weakness
 from sdretrieval.ranking.registry import make_ranker
 
 if TYPE_CHECKING:
+    from sdretrieval.collection.analyzer import AnalyzerSpec
     from sdretrieval.index.snapshot import Snapshot
 
 
 def add_index_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--index", required=True, metavar="DIR", help="Lucene index (Anserini's, Pyserini's or ours)")
+    add_analyzer_arguments(parser.add_argument_group("analyzer, of an index that does not say it (not one of ours)"))
+
+
+def snapshot_from(args: argparse.Namespace) -> Snapshot:
+    """The index of --index, its queries analysed as it says, or as --language and its like say where it does not."""
+    from sdretrieval.index.index_notes import read_notes
+    from sdretrieval.ranking.retrieval import as_snapshot
+
+    snapshot, wanted = as_snapshot(args.index), analyzer_from(args)
+    says = snapshot.index is None or "analyzer" in read_notes(snapshot.index)
+    if wanted is not None and says and wanted != snapshot.analyzer:
+        raise ParameterError(
+            f"{args.index} was made with the analyzer {snapshot.analyzer}; {wanted} would not find its words",
+            remedy="Leave out --language, --stemmer and --keep-stopwords.",
+        )
+    snapshot.analyzer = wanted or snapshot.analyzer
+    if snapshot.index is not None and not says:
+        for told, remedy in analyzer_doubts(snapshot.index, snapshot.analyzer):
+            print(f"{told} {remedy}", file=sys.stderr)
+    return snapshot
+
+
+def analyzer_doubts(index: Path, spec: AnalyzerSpec) -> Iterator[tuple[str, str]]:
+    """What an index's own texts say against an analyzer, and the flags that fit better."""
+    from sdretrieval.index.lucene.language import DOUBTFUL, analyzer_fit
+
+    with analyzer_fit(index) as fit:
+        share = fit.share(spec)
+        if share is None or share >= DOUBTFUL:
+            return
+        ordered = fit.best()
+        better = ordered[0][1]
+        named = " or ".join(_flags(other) for other, one in ordered[:3] if one == better)
+        told = f"{index} was not analysed as {_flags(spec)} does it: of its texts' words {share:.0%} are its terms."
+        yield told, f"Pass {named} ({better:.0%})." if better > share else "No analyzer known here fits it better."
+
+
+def _flags(spec: AnalyzerSpec) -> str:
+    if spec.language != "en":
+        return f"--language {spec.language}"
+    return f"--language en --stemmer {spec.stemmer}" + ("" if spec.stopwords else " --keep-stopwords")
 
 
 def add_model_arguments(parser: argparse.ArgumentParser, *, judged: bool = True) -> None:

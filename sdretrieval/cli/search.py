@@ -41,6 +41,9 @@ RECORDED = (
     "topic_format",
     "relevant",
     "nonrelevant",
+    "language",
+    "stemmer",
+    "keep_stopwords",
 )
 
 
@@ -94,12 +97,12 @@ def run(args: argparse.Namespace) -> int:
 
 def rank_and_write(args: argparse.Namespace, verb: str, rank: Callable[..., Run], inputs: dict[str, str]) -> int:
     """What search and rerank do; ``rank`` is the one of them."""
-    from sdretrieval.ranking.retrieval import Report, as_snapshot
+    from sdretrieval.ranking.retrieval import Report
 
     began = time.perf_counter()
     check_outputs(args)
     ranker, topics = time_options.time_from(args, options.ranker_from(args)), options.topics_from(args)
-    snapshot, report = as_snapshot(args.index), Report()
+    snapshot, report = options.snapshot_from(args), Report()
     judged = options.judged_from(args, topics, snapshot)
     options.say_judged(judged, ranker, topics, snapshot)
     given: dict[str, Any] = {"threads": args.threads, "judged": judged, "prune": args.prune}

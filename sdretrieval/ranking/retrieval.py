@@ -114,7 +114,8 @@ def search(
         from sdretrieval.index.lucene.search import Similarity, lucene_search  # starts Java
 
         similarity = Similarity(ranker.similarity, ranker.settings())
-        return lucene_search(snapshot.index, topics, similarity, tag=ranker.name, hits=hits)
+        how: dict[str, Any] = {"tag": ranker.name, "hits": hits, "analyzer": snapshot.analyzer}
+        return lucene_search(snapshot.index, topics, similarity, **how)
     engine = Engine(snapshot, threads=threads)
     queries = [Query.from_topic(snapshot, topic) for topic in topics]
     if plans is not None:

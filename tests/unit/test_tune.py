@@ -479,16 +479,3 @@ def test_a_profile_says_all_and_is_taken_back(tmp_path):
     write_profile(tmp_path / "best.json", ranker)
     assert make_ranker("sd3", profile=str(tmp_path / "best.json")) == ranker
     assert json.loads((tmp_path / "best.json").read_text()) == {"sd3": ranker.settings()}
-
-
-def test_two_tunings_do_not_share_a_trace(tmp_path):
-    fcntl = pytest.importorskip("fcntl")
-    lock = tmp_path / ".trace.jsonl.lock"
-    lock.mkdir()
-    with (lock / "lock").open("w") as living, tune_module._alone(None):
-        fcntl.flock(living, fcntl.LOCK_EX)
-        with pytest.raises(InputError, match="another process is tuning with this trace"):
-            tune_module._alone(tmp_path / "trace.jsonl").__enter__()
-    with tune_module._alone(tmp_path / "trace.jsonl"):  # what a killed one left is taken over
-        assert lock.exists()
-    assert not lock.exists()

