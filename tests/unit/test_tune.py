@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from sdretrieval.collection.records import Qrels, Ranking, Run, Topic
 from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.evaluate import evaluate
-from sdretrieval.evaluate import tune as tune_module
 from sdretrieval.evaluate.tune import (
     Problem,
     StagedEngine,
