@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from sdretrieval.cli import options
+from sdretrieval.cli import options, time_options
 from sdretrieval.collection.records import Ranking, Topic
 from sdretrieval.core.errors import InputError, ParameterError
 
@@ -15,6 +15,7 @@ examples:
   sdretrieval explain --index indexes/mine --topics topics.tsv --qid 12 --model rm3 --docid 184 --text
   sdretrieval explain --index indexes/mine --topics topics.tsv --qid 12 --docid 184 --compare-docid 329
   sdretrieval explain --index indexes/mine --topics topics.tsv --qid 12 --run runs/bm25.txt --model sd --json
+  sdretrieval explain --index indexes/mine --topics topics.tsv --qid 12 --docid 184 --time-prior auto
 
 A document's words, with what is listed below them, add up to its score.
 """
@@ -40,6 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_threads_argument(parser)
     options.add_topic_arguments(parser, required=False)
     options.add_model_arguments(parser)
+    time_options.add_time_arguments(parser, leak_check=False)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.compare_docid is not None and args.docid is None:
         raise ParameterError("--compare-docid needs a document to compare with", remedy="Give it as --docid.")
-    ranker = options.ranker_from(args)
+    ranker = time_options.time_from(args, options.ranker_from(args))
     topic = topic_from(args)
     snapshot = options.snapshot_from(args)
     if args.expansion is not None:

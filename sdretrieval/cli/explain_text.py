@@ -17,6 +17,7 @@ PARTS = {
     "other_words": ("other words", "words outside the model, which weigh as general English does"),
     "smoothing": ("smoothing", "general English's share of the document"),
     "constant": ("constant", "the same for every document"),
+    "time": ("time", "what the document's time adds"),
 }
 
 
@@ -69,6 +70,7 @@ def _header(e: Explanation, width: int) -> list[str]:
         "ranked by": e.weighting + (f"  background {significant(e.background)}" if e.background else ""),
         "learnt from": learnt,
         "note": str(e.notes.get("note", "")),
+        "time prior": str(e.notes.get("time", "")),
         "EM": _em(e.notes),
         **_blend(e.notes),
     }

@@ -163,9 +163,14 @@ def topics_from(args: argparse.Namespace) -> list[Topic]:
 
     if getattr(args, "query", None) is not None:
         return [Topic("query", args.query)]
-    topics = read_topics(args.topics, format=args.topic_format, field=args.topic_field, times=args.topic_times)
+    further: list[str] = []
+    form, times = args.topic_format, args.topic_times
+    topics = read_topics(args.topics, format=form, field=args.topic_field, times=times, further=further)
     if not topics:
         raise InputError("no topics in it", file=args.topics)
+    if further:
+        some = ", ".join(further[:5])
+        print(f"{times}: {len(further)} times are of topics not asked about, such as {some}", file=sys.stderr)
     return topics
 
 

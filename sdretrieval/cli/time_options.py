@@ -1,4 +1,4 @@
-"""Flags about time, shared by search and rerank: they turn any model into a time-aware one."""
+"""Flags about time, shared by search, rerank, tune and explain: they turn any model into a time-aware one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NEEDS = {
 _OFF = {"time_prior": "none", "background": "global", "feedback_time": "none"}
 
 
-def add_time_arguments(parser: argparse.ArgumentParser) -> None:
+def add_time_arguments(parser: argparse.ArgumentParser, *, leak_check: bool = True) -> None:
     group = parser.add_argument_group("time", "docs/TIME.md explains them; without any, time plays no part")
     group.add_argument(
         "--time-prior",
@@ -86,9 +86,10 @@ def add_time_arguments(parser: argparse.ArgumentParser) -> None:
         help="rank only documents of this time or later, as in 2011-02-08; statistics stay those of the collection",
     )
     group.add_argument("--until", metavar="TIME", type=moment, help="rank only documents before this time")
-    group.add_argument(
-        "--leak-check", action="store_true", help="also say how much knowing the future would change the run"
-    )
+    if leak_check:
+        group.add_argument(
+            "--leak-check", action="store_true", help="also say how much knowing the future would change the run"
+        )
 
 
 def time_from(args: argparse.Namespace, ranker: Ranker) -> Ranker:
@@ -98,7 +99,9 @@ def time_from(args: argparse.Namespace, ranker: Ranker) -> Ranker:
         from sdretrieval.ranking.time.period import Period
 
         ranker = Period(ranker=ranker, since=args.since, until=args.until)
-    if not (_asked(args, "time_prior", "background", "feedback_time") or args.as_of or args.leak_check):
+    if not (
+        _asked(args, "time_prior", "background", "feedback_time") or args.as_of or getattr(args, "leak_check", False)
+    ):
         return ranker
     from sdretrieval.ranking.time.drifting_background import Drifting
     from sdretrieval.ranking.time.prior import make_prior

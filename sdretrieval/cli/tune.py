@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from sdretrieval.cli import options
+from sdretrieval.cli import options, time_options
 from sdretrieval.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -64,12 +64,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_threads_argument(parser)
     options.add_topic_arguments(parser, required=False)
     options.add_model_arguments(parser, judged=False)
+    time_options.add_time_arguments(parser, leak_check=False)
 
 
 def run(args: argparse.Namespace) -> int:
     from sdretrieval.core.files import check_writable
     from sdretrieval.evaluate import compare_values
     from sdretrieval.evaluate.tune import tune, write_profile
+    from sdretrieval.ranking.wrapper import innermost
 
     began = time.perf_counter()
     trace = args.trace or f"{args.output}.trace.jsonl"
@@ -79,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     found = tune(
         problem, ranker, space, method=args.method, budget=args.budget, folds=args.folds, seed=args.seed, trace=trace
     )
-    write_profile(args.output, ranker.with_(**found.settings))
+    write_profile(args.output, innermost(ranker.with_(**found.settings)))  # a profile is of a model, not of its time
     compared = compare_values(found.values, found.default_values, measure=args.measure)
     print(f"{args.measure}, mean over {len(found.values)} topics")
     print(f"  as started             {found.default_mean:.4f}")
@@ -117,7 +119,7 @@ def model_problem(args: argparse.Namespace) -> tuple[Problem, Ranker, dict[str, 
         threads=args.threads,
         candidates=candidates,
     )
-    return problem, ranker, space
+    return problem, time_options.time_from(args, ranker), space
 
 
 def fusion_problem(args: argparse.Namespace) -> tuple[FusionProblem, Fusion, dict[str, tuple]]:

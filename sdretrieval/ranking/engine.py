@@ -203,6 +203,13 @@ class Engine:
             view = hook.view(query, view)
         return self.view(view.statistics, view.allowed)
 
+    def as_seen_by(self, ranker: Ranker, query: Query) -> Engine:
+        """The statistics and documents that a model's wrappers leave for a query."""
+        hooks = [wrapper.hooks(self) for wrapper in wrappers(ranker)]
+        for hook in hooks:
+            hook.start([query])
+        return self._view(hooks, query) if hooks else self
+
     def _of_one_thread(self) -> Engine:
         """The same, sharing what is kept, for use in one of several threads."""
         other = copy(self)

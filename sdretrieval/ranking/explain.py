@@ -32,10 +32,12 @@ from sdretrieval.ranking.engine import Engine, RankOptions, Result
 from sdretrieval.ranking.expansion import describe_weighting
 from sdretrieval.ranking.feedback import Rows
 from sdretrieval.ranking.models.lucene_models import LuceneRanker
+from sdretrieval.ranking.notes import AutoTimeNote, TimeNote
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.retrieval import Replay, check_hits, judgments_of
 from sdretrieval.ranking.term_model import TermModel
+from sdretrieval.ranking.wrapper import innermost
 
 PART_WORDS = 8  # shown of each part of a blend
 HEAD = 100  # documents of the ranking that are listed
@@ -220,9 +222,13 @@ def explain(
     (result,) = engine.rank(ranker, [query], options)
     if not len(result.plan.model):
         raise _nothing_known(query, snapshot)
+    engine = engine.as_seen_by(ranker, query)
+    if candidates is not None and engine.allowed is not None:
+        candidates = candidates[engine.allowed[candidates]]
     explainer = Explainer(engine, result, _first_pass(engine, ranker, result, candidates))
-    is_replayed = isinstance(ranker, Replay)
-    model = ranker.base if isinstance(ranker, Replay) else ranker
+    model = innermost(ranker)
+    is_replayed = isinstance(model, Replay)
+    model = model.base if isinstance(model, Replay) else model
     settings = {} if is_replayed else model.settings()
     defaults = {name: known.default for name, (known, _) in domains(model).items()}
     notes: dict[str, Any] = {"replayed": is_replayed, "reranked": run is not None}
@@ -232,6 +238,8 @@ def explain(
         notes.update(result.expansion.notes)
         if "parts" in notes:  # of a blend
             notes["parts"] = {name: _words_of(words, snapshot) for name, words in notes["parts"].items()}
+    if told := [str(note) for note in result.notes if isinstance(note, TimeNote | AutoTimeNote)]:
+        notes["time"] = "; ".join(told)
     if result.feedback is not None and result.feedback.judged and result.feedback.unjudged:
         notes["unjudged"] = result.feedback.unjudged
     return Explanation(
@@ -239,7 +247,7 @@ def explain(
         query=query.text,
         query_words=tuple(snapshot.vocabulary.take(query.terms)),
         unknown_words=query.unknown,
-        model=model.name,
+        model=ranker.name,
         settings=settings,
         changed_settings=tuple(name for name, value in settings.items() if value != defaults[name]),
         weighting=describe_weighting(result.plan.weighting),
@@ -320,6 +328,7 @@ class Explainer:
 
     def __init__(self, engine: Engine, result: Result, first: dict[int, tuple[int, float]]) -> None:
         self.engine, self.snapshot, self.result, self.first = engine, engine.snapshot, result, first
+        self.is_adjusted = any(isinstance(note, TimeNote | AutoTimeNote) for note in result.notes)
         self.ranks = {doc: rank for rank, doc in enumerate(result.docs.tolist(), 1)}
         self.p = engine.statistics.p
         self.terms = result.plan.model.terms
@@ -394,6 +403,8 @@ class Explainer:
             absent=self._strongest_of(absent),
         )
         score = document.total if rank is None else float(self.result.scores[rank - 1])
+        if self.is_adjusted:
+            document = replace(document, parts={**document.parts, "time": score - document.total})
         return replace(document, score=score)
 
     def _word_contributions(self, row: Rows, evidence: np.ndarray, absent: np.ndarray) -> list[WordContribution]:

@@ -29,6 +29,11 @@ class TimeNote:
     def bandwidth(self) -> str:
         return format_duration(self.bandwidth_ms)
 
+    def __str__(self) -> str:
+        if not self.has_time:
+            return f"{self.prior}: nothing, since the topic has no time"
+        return f"{self.prior}, bandwidth {self.bandwidth}, weight {self.weight:.2f}"
+
 
 @dataclass(frozen=True)
 class AutoTimeNote:

@@ -235,6 +235,51 @@ def test_a_saved_expansion_replays_with_time(demo, tmp_path):
 
 
 @pytestmark_java
+@pytest.mark.parametrize("prior", ["auto", "recency"])
+@pytest.mark.parametrize("name", ["sd", "bm25"])
+def test_explain_adds_up_with_time(demo, tmp_path, capsys, prior, name):
+    """The document's words and parts add up to the score that search gives it, of the past alone."""
+    flags = ["--model", name, "--time-prior", prior, "--as-of", "query-time"]
+    output = tmp_path / "run.txt"
+    assert run("search", demo, output, *flags) == 0
+    qid, ranking = next((qid, r) for qid, r in read_run(output).items() if len(r))
+    docid, score = ranking.docids[3], ranking.scores[3]
+    topics = ["--topics", str(demo / "topics.tsv"), "--topic-times", str(demo / "topics.times.tsv"), "--qid", qid]
+    command = ["explain", "--index", str(demo / "index"), *topics, "--docid", docid, *flags]
+    capsys.readouterr()
+    assert main([*command, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    document = told["documents"][0]
+    added = sum(word["contribution"] for word in document["words"]) + sum(document["parts"].values())
+    assert document["score"] == pytest.approx(score, abs=1e-4) and added == pytest.approx(score, abs=1e-4)
+    assert told["model"] == f"{name}+{'time-auto' if prior == 'auto' else prior}+as-of"
+    assert document["rank"] == 4
+    assert main(command) == 0
+    assert "time prior" in capsys.readouterr().out
+
+
+@pytestmark_java
+def test_tune_with_time(demo, tmp_path, capsys):
+    profile, tuned = tmp_path / "bm25.json", ["--as-of", "query-time", "--time-prior", "auto", "--model", "bm25"]
+    qrels = ["--qrels", str(demo / "qrels.txt"), "--params", "k1=0.6,1.2", "--method", "grid", "--folds", "2"]
+    assert run("tune", demo, profile, *tuned, *qrels) == 0
+    assert set(json.loads(profile.read_text())) == {"bm25"}
+    trace = (tmp_path / "bm25.json.trace.jsonl").read_text()
+    assert "bm25+time-auto+as-of" in trace
+    output = tmp_path / "run.txt"
+    assert run("search", demo, output, *tuned, "--profile", str(profile)) == 0
+
+
+@pytestmark_java
+def test_times_of_further_topics_are_a_note(demo, tmp_path, capsys):
+    times = tmp_path / "times.tsv"
+    times.write_text((demo / "topics.times.tsv").read_text() + "another\t2011-01-01\n")
+    common = ["--index", str(demo / "index"), "--topics", str(demo / "topics.tsv"), "--topic-times", str(times)]
+    assert main(["search", *common, "--output", str(tmp_path / "run.txt"), "--as-of", "query-time"]) == 0
+    assert "1 times are of topics not asked about, such as another" in capsys.readouterr().err
+
+
+@pytestmark_java
 def test_topics_without_times_are_told_of(demo, tmp_path, capsys):
     common = ["--index", str(demo / "index"), "--topics", str(demo / "topics.tsv")]
     common += ["--output", str(tmp_path / "run.txt")]

@@ -589,10 +589,14 @@ def test_times_know_microblog_topics_by_either_name(file):
     assert [topic.time for topic in topics] == [parse_time("2011-03-20"), parse_time("2011-03-21")]
 
 
-def test_times_of_unknown_topics_are_refused(file):
+def test_times_of_further_topics_are_told_and_of_no_topic_refused(file):
     topics, times = file("1\tsalt\n", "topics.tsv"), file("1\t2011-03-13\n9\t2011-03-13\n", "times.tsv")
-    with pytest.raises(InputError, match=re.escape(f"{times}:2: topic '9' is not in {topics}")):
-        read_topics(topics, times=times)
+    further: list[str] = []
+    assert read_topics(topics, times=times, further=further)[0].time == parse_time("2011-03-13")
+    assert further == ["9"] and read_topics(topics, times=times) == read_topics(topics, times=times, further=[])
+    others = file("8\t2011-03-13\n9\t2011-03-13\n", "others.tsv")
+    with pytest.raises(InputError, match=re.escape(f"{others}:1: topic '8' is not in {topics}")):
+        read_topics(topics, times=others)
 
 
 TOPICS = [

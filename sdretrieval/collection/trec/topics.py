@@ -32,6 +32,7 @@ def read_topics(
     times: Path | None = None,
     *,
     qids: Literal["plain", "as-written"] = "plain",
+    further: list[str] | None = None,
 ) -> list[Topic]:
     """Read topics in the order of the file.
 
@@ -48,6 +49,8 @@ def read_topics(
     qids
         Qrels call topic ``MB001`` 1 and topic ``051`` 51. ``"plain"`` does the same to the numbers in ``<top>``,
         SMART and CACM files; ``"as-written"`` leaves them. TSV and JSONL ids are never touched.
+    further
+        Filled with the topics that only ``times`` has. They change nothing, unless it has no other.
 
     Returns
     -------
@@ -81,11 +84,16 @@ def read_topics(
     if not topics:
         raise InputError(f"no topics in this file, read as {format}", file=path, remedy=FORMAT_REMEDY)
     if times is not None:
-        for qid, (line, time) in TrecFile(times).times("topic id").items():
+        given, others = TrecFile(times).times("topic id"), [] if further is None else further
+        for qid, (_, time) in given.items():
             name = qid if qid in topics or not plain else _plain(qid)
-            if name not in topics:
-                TrecFile(times).fail(line, f"topic {shown(qid)} is not in {fspath(path)}", "Remove the line.")
-            topics[name] = replace(topics[name], time=time)
+            if name in topics:
+                topics[name] = replace(topics[name], time=time)
+            else:
+                others.append(qid)
+        if given and len(others) == len(given):
+            remedy = "Do the two files belong together?"
+            TrecFile(times).fail(given[others[0]][0], f"topic {shown(others[0])} is not in {fspath(path)}", remedy)
     return list(topics.values())
 
 
