@@ -308,8 +308,9 @@ def _date_field(commit: Commit, asked: str | None) -> str:
 def _clear_left(folder: Path) -> None:
     """Remove what a killed builder left, unless another is at work."""
     if (folder.parent / BUILDING).exists():
-        with suppress(OSError), scratch_folder(folder.parent / BUILDING):
-            pass
+        with suppress(OSError), scratch_folder(folder.parent / BUILDING) as free:
+            if free and snapshot_problem(folder, folder.name) is None:
+                _remove_others(folder)
 
 
 def _build(commit: Commit, folder: Path, date_field: str | None, *, replace: bool = False) -> bool:
@@ -369,6 +370,11 @@ def _put_in_place(aside: Path, folder: Path, *, is_latest: bool) -> None:
         folder.rename(aside.with_name("replaced"))
     aside.rename(folder)
     sync_folder(folder.parent)
-    for other in folder.parent.iterdir() if is_latest else ():
+    if is_latest:
+        _remove_others(folder)
+
+
+def _remove_others(folder: Path) -> None:
+    for other in folder.parent.iterdir():
         if other.name not in (folder.name, BUILDING):
             remove(other)

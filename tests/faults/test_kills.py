@@ -1,7 +1,7 @@
 """Killed at any moment: nothing is lost, nothing half taken, and the next command leaves no rubbish.
 
-A process that stands still has left on the disk what a kill at that moment leaves: the worker is stopped again and again,
-its folder copied each time, and each copy opened as the next command would. At the end it is killed indeed.
+A process that stands still has left on the disk what a kill at that moment leaves: the worker is stopped again and
+again, its folder copied each time, and each copy opened as the next command would. At the end it is killed indeed.
 ``make faults`` does it a thousand times (FAULTS=1000); the suite a few.
 """
 

@@ -1,6 +1,6 @@
 """What is stopped and killed: all that writes, over and over. After each step it says so on its output.
 
-``python worker.py FOLDER SEED``. At every rename, removal, sync and new folder it stops itself (SIGSTOP) now and then, so
+``python worker.py FOLDER SEED``. At renames, removals, syncs and new folders it stops itself (SIGSTOP) now and then, so
 that whoever watches sees the moments between; at other moments the watcher stops it.
 """
 
@@ -66,7 +66,7 @@ def main(folder: Path, seed: str) -> None:
     from sdretrieval.index.lucene.indexing import build_index
     from sdretrieval.index.snapshot import open_snapshot
 
-    index, (built, appended, replaced, deleted, overwritten) = folder / "index", states()
+    index, (built, appended, replaced, _, overwritten) = folder / "index", states()
     (folder / "topics.tsv").write_text("1\ta b\n2\tc v0\n3\tv2\n")
     (folder / "qrels.txt").write_text("1 0 d1 1\n2 0 d2 1\n3 0 d3 1\n")
     given = ["--index", str(index), "--topics", str(folder / "topics.tsv")]
@@ -88,7 +88,17 @@ def main(folder: Path, seed: str) -> None:
 
     def tune() -> None:
         (folder / "profile.json.trace.jsonl").unlink(missing_ok=True)
-        words = [*tuning, "--method", "random", "--folds", "2", "--output", str(folder / "profile.json")]
+        words = [
+            *tuning,
+            "--budget",
+            "2",
+            "--method",
+            "random",
+            "--folds",
+            "2",
+            "--output",
+            str(folder / "profile.json"),
+        ]
         assert command(words) == 0
 
     steps = [  # with the state of the index after each
