@@ -121,6 +121,9 @@ def _restored(header: Header, arrays: Arrays) -> tuple[Tracker, dict[str, Any]]:
     if not isinstance(tracker.last_time, int | None):
         raise ValueError("the last time is no whole number")
     _check(header, arrays, len(tracker.background.words), tracker.forgetting is not None)
+    if tracker.forgetting is not None and not tracker.model.relative_weights:
+        if arrays["memory_log_weight"].max(initial=0.0) > 0:
+            raise ValueError("a document weighs more than one")
     for i, name in enumerate(header["topics"]):
         tracker.restore(_story(str(name), i, header, arrays, tracker.forgetting))
     return tracker, dict(header["notes"])
