@@ -45,11 +45,7 @@ def test_files(tmp_path, monkeypatch):
     path = tmp_path / "a.json"
     path.write_bytes(gzip.compress(b'{"a": 1}'))
     assert read_json(path) == {"a": 1}
-    for content, told in (
-        (b"[1]", "a JSON object was expected, got \\[1\\]"),
-        (b"{", "not JSON"),
-        (b"\xff", "not JSON"),
-    ):
+    for content, told in ((b"[1]", "a JSON object was expected"), (b"{", "not JSON"), (b"\xff", "not JSON")):
         path.write_bytes(content)
         with pytest.raises(InputError, match=told):
             read_json(path)
