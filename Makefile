@@ -2,6 +2,7 @@
 # make test     set up, then lint and run the whole test suite
 # make lint     ruff (rules and format), mypy, and the rooms of the package with import-linter
 # make docs     build the site into build/site; it needs no network to read
+# make fuzz     altered files for every reader, N of them (default 10000); a short form is part of the tests
 # make bench    ratios against peers, measured in one run each
 # make results  regenerate docs/RESULTS.md from the collections in ../shared/data
 # make java     recompile the shipped Java class; needs a JDK, which users do not
@@ -11,6 +12,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+N      ?= 10000
 # Nothing may be left outside the checkout: caches of the tools live inside it.
 export PIP_NO_CACHE_DIR := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -20,7 +22,7 @@ export XDG_CACHE_HOME := $(abspath $(VENV))/cache
 export IR_DATASETS_HOME := $(abspath $(VENV))/cache/ir_datasets
 export PYSERINI_CACHE := $(abspath $(VENV))/cache/pyserini
 
-.PHONY: help venv dev demo test lint docs bench results java clean
+.PHONY: help venv dev demo test lint docs fuzz bench results java clean
 help:
 	@sed -n '1,/^[^#]/s/^# //p' Makefile
 
@@ -64,6 +66,9 @@ test: dev lint
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict --site-dir build/site
+
+fuzz: dev
+	$(BIN)/python tests/fuzzing.py $(N)
 
 bench: dev
 	$(BIN)/python -m benchmarks

@@ -236,11 +236,14 @@ def read_any_topics(path: Path) -> None:
                 read_topics(path, format, field)
 
 
+known_rankers = cache(rankers)
+
+
 def read_a_profile(path: Path) -> None:
     read_profile(str(path))
     for name in ("sd3", "ql", "bm25"):
         with suppress(SdretrievalError):
-            profile_settings(str(path), rankers()[name])
+            profile_settings(str(path), known_rankers()[name])
 
 
 def read_stream(path: Path) -> None:

@@ -41,6 +41,7 @@ def decompressed(raw: IO[bytes], name: str) -> Any:
     stream: Any = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
     head = stream.peek(6)[:6]
     if not head and name.lower().endswith(ENDINGS):
+        stream.close()
         raise DamagedData("no compressed data in it: it is empty")
     kind = compression(head)
     return stream if kind is None else io.BufferedReader(_Decompressed(stream, kind, name), _PIECE)

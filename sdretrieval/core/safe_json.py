@@ -49,11 +49,10 @@ def check_depth(text: str, value: Any) -> None:
     if text.count("[") + text.count("{") <= DEEPEST:  # which is almost always, and quickly seen
         return
     level = [value]
-    for _ in range(DEEPEST + 1):
+    for _ in range(DEEPEST):
         level = [inner for outer in level if isinstance(outer, dict | list) for inner in _inside(outer)]
-        if not level:
-            return
-    raise ValueError("nested too deeply")
+    if any(isinstance(inner, dict | list) for inner in level):
+        raise ValueError("nested too deeply")
 
 
 def read_json(path: str | os.PathLike[str], remedy: str | None = None, **how: bool) -> dict[str, Any]:

@@ -188,3 +188,18 @@ sys.exit(main())
     how = "interrupted" if name == "SIGINT" else "terminated"
     assert (done.returncode, done.stdout) == (code, "")
     assert done.stderr == f"sdretrieval models: {how}; nothing half-written was left behind\n"
+
+
+def test_control_characters_are_shown_and_not_obeyed(tmp_path, capsys):
+    """Here of a file's name in an error."""
+    assert main(["evaluate", str(tmp_path / "q\x1b[2J\x9b1m\r"), "run"]) == 2
+    told = capsys.readouterr().err
+    assert r"q\x1b[2J\x9b1m\x0d: no such file" in told
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", told)
+
+
+def test_streams_are_as_they_were_afterwards(capsys):
+    before = sys.stdout, sys.stderr
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert (sys.stdout, sys.stderr) == before

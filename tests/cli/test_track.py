@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from sdretrieval.collection.trec import read_run
+from sdretrieval.core.errors import SdretrievalError
+from sdretrieval.learn.tracking.decisions import Outputs
 
 pytestmark = pytest.mark.java
 
@@ -156,6 +158,27 @@ def test_killed_and_started_again_is_never_killed(collection, stream, tmp_path, 
     assert f"going on after {killed_after} documents" in err
     for name in ("d.jsonl", "r.trec"):
         assert (broken / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_an_index_goes_on_with_the_same_last_bits(collection, tmp_path, monkeypatch, typed) -> None:
+    """Stopped before its first checkpoint of the stream: words keep the numbers that decide the order of sums."""
+    common = ("track", "--index", collection.index, "--topics", collection.topics, "--adapt-threshold", "-100")
+    whole = typed(*common, "--output", tmp_path / "whole.jsonl")
+    assert whole.code == 0, whole.err
+    state = ("--state", tmp_path / "state", "--output", tmp_path / "parts.jsonl")
+    write, count = Outputs.write, iter(range(1000))
+
+    def stopped(outputs, step):
+        if next(count) == 12:
+            raise SdretrievalError("stopped")
+        return write(outputs, step)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Outputs, "write", stopped)
+        assert typed(*common, *state).code == 2
+    again = typed(*common, *state)
+    assert "going on after 13 documents" in again.err
+    assert (tmp_path / "parts.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
 def test_a_continued_stream_and_new_topics(collection, stream, tmp_path, typed) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
+import re
 import tarfile
+import time
 import zipfile
 
 import pytest
@@ -12,6 +16,7 @@ from corpus_reading import error_of, read
 
 from sdretrieval.collection.corpus import Problems, Reader
 from sdretrieval.collection.corpus.reading import read_corpus
+from sdretrieval.collection.corpus.trec_sgml import plain
 from sdretrieval.collection.corpus.whole_files import head_fields
 
 
@@ -130,6 +135,78 @@ def test_decompression_is_bounded(tmp_path):
     assert problems.count == 2
 
 
+MANY = {f"{i}.txt": str(i).encode() * 3000 for i in range(5)}
+
+
+@pytest.mark.parametrize("ending", ["gz", "bz2", "xz"])
+def test_all_of_a_compressed_tar(tmp_path, ending):
+    """Python's streamed tar stops at the end of the first compressed member, and at the end of the first tar."""
+    pack = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}[ending]
+    data = tar_of(tmp_path / "plain.tar", MANY, "w").read_bytes()
+    second = tar_of(tmp_path / "second.tar", {"second.txt": b"second"}, "w").read_bytes()
+    path = tmp_path / f"a.tar.{ending}"
+    path.write_bytes(b"".join(pack(data[i : i + 4096]) for i in range(0, len(data), 4096)))
+    assert [d.docid for d in read(path)] == list("01234")
+    path.write_bytes(pack(data) + pack(second))
+    assert [d.docid for d in read(path)] == [*"01234", "second"]
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (lambda data: data[:3600] + b"X" + data[3601:], "bad checksum at byte 3,584"),  # the second member's header
+        (lambda data: data[:3600], "truncated header"),
+        (lambda data: data[:3584], "it ends without its end mark"),
+        (lambda data: data[:6000], "unexpected end of data"),
+        (lambda data: data[:-512] + b"Y" * 512, "bad checksum|invalid header"),
+    ],
+)
+def test_a_damaged_tar_loses_nothing_silently(tmp_path, suffix, damage, told):
+    data = damage(tar_of(tmp_path / "plain.tar", MANY, "w").read_bytes())
+    path = tmp_path / f"a.tar{suffix}"
+    path.write_bytes(gzip.compress(data) if suffix else data)
+    assert re.search(f"damaged (archive|compressed data) .*({told})", error_of(path))
+    problems = Problems(skip=True)
+    found = [d.docid for d in read(path, problems=problems)]
+    assert found[:1] == ["0"] and problems.count >= 1
+
+
+def test_a_wrong_checksum_at_the_end_of_a_tar(tmp_path):
+    path = tar_of(tmp_path / "a.tar.gz", MANY)
+    data = path.read_bytes()
+    path.write_bytes(data[:-8] + bytes([data[-8] ^ 1]) + data[-7:])
+    assert "damaged gzip data" in error_of(path) and "incorrect data check" in error_of(path)
+
+
+def test_zips_that_hide_members(tmp_path):
+    for name, members in (("a.zip", MANY), ("b.zip", {"b.txt": b"b"})):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            for member, data in members.items():
+                archive.writestr(member, data)
+    a, b = ((tmp_path / name).read_bytes() for name in ("a.zip", "b.zip"))
+    (tmp_path / "both.zip").write_bytes(a + b)
+    assert "bytes before its first member" in error_of(tmp_path / "both.zip")
+    directory = bytearray(a)
+    directory[a.index(b"PK\x01\x02") + 32] = 51 * 2  # the first one's comment takes the next two
+    (tmp_path / "hidden.zip").write_bytes(directory)
+    assert "has 3 members, and says that it has 5" in error_of(tmp_path / "hidden.zip")
+    for method in (99, 14):  # unknown ways to compress, lzma of nothing
+        odd = bytearray(a)
+        odd[odd.index(b"PK\x01\x02") + 10] = method
+        (tmp_path / "odd.zip").write_bytes(odd)
+        problems = Problems(skip=True)
+        assert [d.docid for d in read(tmp_path / "odd.zip", problems=problems)] == list("1234")
+        assert problems.count == 1
+
+
+def test_members_of_a_zip_over_one_another(tmp_path, monkeypatch):
+    monkeypatch.setattr("sdretrieval.collection.corpus.sources.HARMLESS", 1 << 16)
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("bomb.txt", b"0" * (8 << 20))
+    assert "unpack to 8,388,608, over 250 times as many" in error_of(tmp_path / "a.zip")
+
+
 def test_archives_and_files_that_cannot_be_read(tmp_path, monkeypatch):
     path = tar_of(tmp_path / "a.tar.gz", {f"{i}.txt": bytes(str(i) * 5000, "ascii") for i in range(50)})
     path.write_bytes(path.read_bytes()[:-300])
@@ -168,6 +245,27 @@ def test_head_of_a_page():
         "author": "A. <B>",
     }
     assert head_fields("no markup at all") == {}
+    assert head_fields("<script>'<title>no'</script><!-- <title>no</title> --><title>yes") == {"title": "yes"}
+    assert head_fields("<meta name=a content='x > y'/><meta name='b' content=c d>") == {"a": "x > y", "b": "c"}
+    assert head_fields("<meta name='never closed") == {}
+
+
+@pytest.mark.parametrize("piece", ["<!", "<a <", "<meta name='", "<meta a ", "<title>", "<!--", "<script ", "<DOC <"])
+def test_odd_pages_take_linear_time(piece):
+    """Of 300 KB; what is quadratic takes minutes (the guard is generous: it is not a measurement)."""
+    began = time.process_time()
+    head_fields("<title>" + piece * (300_000 // len(piece)))
+    plain(piece * (300_000 // len(piece)))
+    assert time.process_time() - began < 30
+
+
+@pytest.mark.java
+def test_pages_that_are_none(tmp_path):
+    (tmp_path / "deep.html").write_text("<html>" + "<div>" * 10_000 + "x" + "</div>" * 10_000)
+    (tmp_path / "fine.html").write_text("<html><p>fine" + "<br>" * 10_000 + "<p>" * 10_000)
+    assert "elements lie 10,001 deep in one another" in error_of(tmp_path / "deep.html")
+    problems = Problems(skip=True)
+    assert [d.docid for d in read(tmp_path, problems=problems)] == ["fine"]
 
 
 @pytest.mark.java

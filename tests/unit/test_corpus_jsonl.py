@@ -184,3 +184,25 @@ def test_unknown_encoding_and_format_are_parameter_errors():
         Reader(encoding="klingon")
     with pytest.raises(ParameterError, match="unknown format 'doc'"):
         Reader(format="doc")
+
+
+@pytest.mark.parametrize(
+    ("text", "ids", "told"),
+    [
+        ('[{"id": "1", "contents": "a"},\n{"id": "2", "contents": "b"}', "12", ":2: the array that begins on line 1"),
+        ('[{"id": "1", "contents": "a"},\n', "1", ":2: the array that begins on line 1 is not closed"),
+        ("\n[", "", ":2: the array that begins on line 2 is not closed"),
+        ('[{"id": "1", "contents": "a"} {"id": "2", "contents": "b"}]', "1", "Expecting ',' or ']'"),
+        ('[{"id": "1", "contents": "a"},]', "1", "Expecting value"),
+        ('{\n"id": "1", "contents": "a"}]', "1", "Expecting value"),
+        ('[{"id": "1", "contents": "a"}]\n[{"id": "2", "contents": "b"}, 3]', "12", "a JSON object, got int: 3"),
+        ("[" * 100_000, "", "nested too deeply"),
+        ('[{"id": "1", "contents": "a", "n": ' + "9" * 5000 + "}]", "", "malformed JSON"),
+    ],
+)
+def test_arrays_are_read_to_their_end(tmp_path, text, ids, told):
+    (tmp_path / "a.json").write_text(text)
+    assert told in error_of(tmp_path / "a.json")
+    problems = Problems(skip=True)
+    assert [d.docid for d in read(tmp_path / "a.json", problems=problems)] == list(ids)
+    assert problems.count == 1

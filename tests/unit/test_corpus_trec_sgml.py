@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from corpus_reading import check_refused, read
 
@@ -136,3 +138,14 @@ def test_tags_that_are_not_closed_or_not_there(tmp_path):
 )
 def test_plain_text_of_markup(marked, text):
     assert plain(marked) == text
+
+
+@pytest.mark.parametrize("piece", ["<!", "<DOC ", "<DOC>", "<DOC></DOC>", "</DOC ", "<TEXT ", "</", "<a>"])
+def test_long_lines_take_linear_time(tmp_path, piece):
+    """Of 200 KB; what is quadratic takes minutes (the guard is generous: it is not a measurement)."""
+    (tmp_path / "a.trec").write_text(
+        "<DOC><DOCNO>1</DOCNO><TEXT>tea" + piece * (200_000 // len(piece)) + "</TEXT></DOC>"
+    )
+    began = time.process_time()
+    assert len(read(tmp_path / "a.trec", problems=Problems(skip=True))) <= 1
+    assert time.process_time() - began < 30

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import bz2
 import errno
 import gzip
+import io
+import lzma
 import os
+import signal
+import stat
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from sdretrieval.core.errors import InputError, SdretrievalError
-from sdretrieval.core.files import atomic_writer, check_writable, is_special, numbered_lines, open_text
+from sdretrieval.core.files import append_whole, atomic_writer, check_writable, is_special, numbered_lines, open_text
 
 # -- writing -----------------------------------------------------------------------------------------------------
 
@@ -196,3 +202,160 @@ def test_a_damaged_archive(tmp_path, damage):
     (tmp_path / "x.gz").write_bytes(damage(gzip.compress(text)))
     with pytest.raises(InputError, match=r"x\.gz: damaged gzip data \(before byte .*\) after line \d+"):
         list(numbered_lines(tmp_path / "x.gz"))
+
+
+# -- safety of writing -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644, 0o400])
+def test_the_old_files_permissions_are_kept_all_the_time(tmp_path, mode):
+    path = tmp_path / "x.txt"
+    path.write_text("old")
+    path.chmod(mode)
+    with atomic_writer(path) as out:
+        (temporary,) = (p for p in tmp_path.iterdir() if p != path)
+        assert temporary.stat().st_mode & 0o777 & ~mode == 0
+        out.write("new")
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("new", mode)
+
+
+def test_a_new_file_has_the_permissions_of_any_other(tmp_path):
+    (tmp_path / "plain").write_text("")
+    with atomic_writer(tmp_path / "x"):
+        pass
+    assert (tmp_path / "x").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_another_users_link_is_not_followed(tmp_path, monkeypatch):
+    (tmp_path / "mine").write_text("precious")
+    (tmp_path / "x.txt").symlink_to("mine")
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    if os.getuid() == 0:  # root's links are trusted by all: make it one of another user
+        os.lchown(tmp_path / "x.txt", 12345, -1)
+    with (
+        pytest.raises(SdretrievalError, match=r"is a link to .*mine, made by another user"),
+        atomic_writer(tmp_path / "x.txt"),
+    ):
+        pass
+    assert (tmp_path / "mine").read_text() == "precious"
+
+
+def test_a_circle_of_links(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(SdretrievalError, match="links lead in a circle"), atomic_writer(tmp_path / "a"):
+        pass
+
+
+def test_what_a_killed_writer_left_is_removed_and_a_living_ones_is_not(tmp_path):
+    (tmp_path / "kept").mkdir()
+    ready = tmp_path / "ready"
+
+    def hold(folder: Path) -> int:
+        """A process that is writing, until it is killed."""
+        child = os.fork()
+        if child == 0:
+            with atomic_writer(folder / "x.txt") as out:
+                out.write("half")
+                ready.write_text("")
+                signal.pause()
+        while not ready.exists():
+            time.sleep(0.01)
+        ready.unlink()
+        return child
+
+    living = hold(tmp_path / "kept")
+    killed = hold(tmp_path / "gone")
+    os.kill(killed, signal.SIGKILL)
+    os.waitpid(killed, 0)
+    try:
+        for folder, left in (("kept", 2), ("gone", 1)):
+            assert len(list((tmp_path / folder).iterdir())) == 1
+            with atomic_writer(tmp_path / folder / "another.txt") as out:
+                out.write("new")
+            assert len(list((tmp_path / folder).iterdir())) == left
+    finally:
+        os.kill(living, signal.SIGKILL)
+        os.waitpid(living, 0)
+
+
+def test_the_folder_is_synced_after_the_rename(tmp_path, monkeypatch):
+    calls = []
+    replace, fsync = os.replace, os.fsync
+    monkeypatch.setattr(os, "replace", lambda *a: (calls.append("rename"), replace(*a)))
+    monkeypatch.setattr(
+        os, "fsync", lambda n: (calls.append("folder" if stat.S_ISDIR(os.fstat(n).st_mode) else "file"), fsync(n))
+    )
+    with atomic_writer(tmp_path / "x.txt") as out:
+        out.write("new")
+    assert calls == ["file", "rename", "folder"]
+
+
+class Short(io.FileIO):
+    """A file on a disk that takes three bytes at a time, and ``room`` in all."""
+
+    room = 10**9
+
+    def write(self, data):
+        if not self.room:
+            raise OSError(errno.ENOSPC, "full")
+        taken = super().write(bytes(data)[: min(3, self.room)])
+        self.room -= taken
+        return taken
+
+
+def test_appending_is_whole_or_not_at_all(tmp_path):
+    with Short(tmp_path / "journal", "ab") as journal:
+        append_whole(journal, b"first line\n")
+        journal.room = 5
+        with pytest.raises(OSError, match="full") as caught:
+            append_whole(journal, b"second line\n")
+        assert caught.value.filename == str(tmp_path / "journal")
+        journal.room = 100
+        append_whole(journal, b"third line\n")
+    assert (tmp_path / "journal").read_bytes() == b"first line\nthird line\n"
+
+
+# -- compressed --------------------------------------------------------------------------------------------------
+
+KINDS = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_members_of_a_compressed_file(tmp_path, kind):
+    pack, path = KINDS[kind], tmp_path / "x"
+    for padding in (b"", b"\0" * 1024):
+        path.write_bytes(pack(b"one\n") + pack(b"") + pack(b"two\n" * 100_000) + pack(b"three") + padding)
+        assert [text for _, text in numbered_lines(path)] == ["one", *["two"] * 100_000, "three"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damage_anywhere_is_told(tmp_path, kind):
+    """Python's own readers pass over what follows the first member of bzip2 and xz."""
+    pack, path = KINDS[kind], tmp_path / "x"
+    first, second = pack(b"one\n" * 1000), pack(b"two\n" * 1000)
+    damaged = [first + second[:n] for n in (1, 3, len(second) - 1)] + [first + b"garbage", first + b"X" + second[1:]]
+    damaged += [first[:-5] + bytes([first[-5] ^ 1]) + first[-4:] + second]
+    for data in damaged:
+        path.write_bytes(data)
+        with pytest.raises(InputError, match=f"damaged {kind} data"):
+            list(numbered_lines(path))
+    path.with_suffix(".gz").write_bytes(b"")
+    with pytest.raises(InputError, match="it is empty"):
+        list(numbered_lines(path.with_suffix(".gz")))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_few_bytes_do_not_become_gigabytes(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr("sdretrieval.core.compressed.HARMLESS", 1 << 16)
+    (tmp_path / "bomb").write_bytes(KINDS[kind](b"\n" * (2 << 20)))
+    with pytest.raises(InputError, match="unpack to over 250 times as many") as caught:
+        list(numbered_lines(tmp_path / "bomb"))
+    assert caught.value.remedy == "If that is what it should hold, decompress it first."
+
+
+def test_a_line_without_end(tmp_path, monkeypatch):
+    monkeypatch.setattr("sdretrieval.core.files.LONGEST_LINE", 1000)
+    (tmp_path / "x").write_text("short\n" + "x" * 1000)
+    with pytest.raises(InputError, match="x:2: longer than 1,000 characters"):
+        list(numbered_lines(tmp_path / "x"))

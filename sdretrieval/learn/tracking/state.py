@@ -120,27 +120,29 @@ def _restored(header: Header, arrays: Arrays) -> tuple[Tracker, dict[str, Any]]:
     tracker.n_seen, tracker.last_time = int(header["n_seen"]), header["last_time"]
     if not isinstance(tracker.last_time, int | None):
         raise ValueError("the last time is no whole number")
-    _check(header, arrays, len(tracker.background.words), tracker.forgetting is not None)
+    _check(header, arrays, tracker)
     for i, name in enumerate(header["topics"]):
         tracker.restore(_story(str(name), i, header, arrays, tracker.forgetting))
     return tracker, dict(header["notes"])
 
 
-def _check(header: Header, arrays: Arrays, n_words: int, remembers: bool) -> None:
+def _check(header: Header, arrays: Arrays, tracker: Tracker) -> None:
     """ValueError where stories, their documents and words do not fit together."""
-    n = len(header["topics"])
+    n, n_words = len(header["topics"]), len(tracker.background.words)
     for scalar in _SCALARS:
         values = arrays[f"topic_{scalar}"]
         check_finite(np.maximum(values, -1.0) if scalar == "log_scale" else values, n, scalar)  # -inf: none learnt
     check_finite(arrays["topic_started"], n, "times")
     _check_words(arrays, "topic", n, n_words, _SUMS[1:])
-    kinds = [("labelled", "counts")] + ([("memory", "values")] if remembers else [])
+    kinds = [("labelled", "counts")] + ([("memory", "values")] if tracker.forgetting else [])
     for kind, values_name in kinds:
         documents = len(arrays[f"{kind}_ptr"]) - 1
         check_pointers(arrays[f"{kind}_topic_ptr"], n, documents, f"stories and {kind} documents")
         _check_words(arrays, kind, documents, n_words, (values_name,))
         for name in ("mass", "log_weight", "time") if kind == "memory" else ():
             check_finite(arrays[f"memory_{name}"], documents, name)
+        if kind == "memory" and not tracker.model.relative_weights and (arrays["memory_log_weight"] > 0).any():
+            raise ValueError("a document weighs more than one")
     if len(header["labelled"]) != len(arrays["labelled_ptr"]) - 1:
         raise ValueError("labelled documents and their ids do not fit together")
 
