@@ -1,7 +1,6 @@
 """sdretrieval: exact pseudo-relevance feedback and time-aware ranking over Lucene indexes.
 
-    from sdretrieval import read_qrels, read_topics, search
-    from sdretrieval.evaluate import evaluate
+    from sdretrieval import evaluate, read_qrels, read_topics, search
 
     run = search("indexes/mine", read_topics("topics.tsv"), "sd3")
     print(evaluate(run, read_qrels("qrels.txt"), ["AP", "P@5"]).mean)
@@ -24,6 +23,9 @@ _HOMES = {
     "make_ranker": "sdretrieval.ranking.registry",
     "Ranker": "sdretrieval.ranking.base",
     "fuse": "sdretrieval.evaluate.fuse",
+    "explain": "sdretrieval.ranking.explain",
+    "build_index": "sdretrieval.index.lucene.indexing",
+    "read_corpus": "sdretrieval.collection.corpus",
     "read_topics": "sdretrieval.collection.trec",
     "read_run": "sdretrieval.collection.trec",
     "write_run": "sdretrieval.collection.trec",
@@ -35,9 +37,13 @@ __all__ = [
     "SdretrievalError",
     "Snapshot",
     "__version__",
+    "build_index",
+    "evaluate",
+    "explain",
     "fuse",
     "make_ranker",
     "open_snapshot",
+    "read_corpus",
     "read_qrels",
     "read_run",
     "read_topics",
@@ -47,20 +53,26 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from sdretrieval import evaluate
+    from sdretrieval.collection.corpus import read_corpus
     from sdretrieval.collection.trec import read_qrels, read_run, read_topics, write_run
     from sdretrieval.core.errors import SdretrievalError
     from sdretrieval.evaluate.fuse import fuse
+    from sdretrieval.index.lucene.indexing import build_index
     from sdretrieval.index.snapshot import Snapshot, open_snapshot
     from sdretrieval.ranking.base import Ranker
+    from sdretrieval.ranking.explain import explain
     from sdretrieval.ranking.registry import make_ranker
     from sdretrieval.ranking.retrieval import rerank, search
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'sdretrieval' has no attribute {name!r}")
     import importlib  # only where it is needed
 
+    if name == "evaluate":  # a room that can be called
+        return importlib.import_module("sdretrieval.evaluate")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'sdretrieval' has no attribute {name!r}")
     value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
     return value
 

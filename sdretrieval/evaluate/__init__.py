@@ -21,6 +21,10 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+from typing import Any
+
 from sdretrieval.evaluate.curves import RecallPrecision, recall_precision
 from sdretrieval.evaluate.inputs import read_document_times
 from sdretrieval.evaluate.measures import (
@@ -33,6 +37,16 @@ from sdretrieval.evaluate.measures import (
 )
 from sdretrieval.evaluate.significance import TESTS, Comparison, TestResult, compare, compare_values, correct
 from sdretrieval.evaluate.time_slices import TimeSlice, choose_period, evaluate_by_time
+
+
+class _Callable(ModuleType):
+    """``from sdretrieval import evaluate`` is this room; called, it is the function of that name."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Evaluation:
+        return evaluate(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _Callable
 
 __all__ = [
     "TESTS",
