@@ -251,7 +251,7 @@ class SDIndex(pt.Artifact):
         return SDReranker(str(self.path), model, **settings)
 
     def text_loader(self, metadata: Any = "*", *, verbose: bool = False) -> pt.Transformer:
-        """What ``pt.text.get_text`` asks for: stored fields by ``docno``; ``text`` (or ``body``) is what was indexed."""
+        """What ``pt.text.get_text`` asks for: stored fields by ``docno``; ``text`` and ``body`` are the contents."""
         return _TextLoader(str(self.path), metadata)
 
 
