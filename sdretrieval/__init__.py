@@ -28,6 +28,8 @@ _HOMES = {
     "Ranker": "sdretrieval.ranking.base",
     "explain": "sdretrieval.ranking.explain",
     "fuse": "sdretrieval.evaluate.fuse",
+    "build_index": "sdretrieval.index.lucene.indexing",
+    "read_corpus": "sdretrieval.collection.corpus",
     "read_topics": "sdretrieval.collection.trec",
     "read_run": "sdretrieval.collection.trec",
     "write_run": "sdretrieval.collection.trec",
@@ -40,11 +42,13 @@ __all__ = [
     "SdretrievalError",
     "Snapshot",
     "__version__",
+    "build_index",
     "evaluate",
     "explain",
     "fuse",
     "make_ranker",
     "open_snapshot",
+    "read_corpus",
     "read_qrels",
     "read_run",
     "read_topics",
@@ -54,10 +58,12 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from sdretrieval import evaluate
+    from sdretrieval.collection.corpus import read_corpus
     from sdretrieval.collection.trec import read_qrels, read_run, read_topics, write_run
     from sdretrieval.core.errors import SdretrievalError
     from sdretrieval.evaluate.fuse import fuse
-    from sdretrieval.evaluate.measures import evaluate
+    from sdretrieval.index.lucene.indexing import build_index
     from sdretrieval.index.snapshot import Snapshot, open_snapshot
     from sdretrieval.ranking.base import Ranker
     from sdretrieval.ranking.explain import explain
@@ -69,7 +75,7 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     import importlib  # only where it is needed
 
-    if name == "evaluate":  # the room, which is called like the function in it
+    if name == "evaluate":  # a room that can be called
         return importlib.import_module("sdretrieval.evaluate")
     if name not in _HOMES:
         raise AttributeError(f"module 'sdretrieval' has no attribute {name!r}")

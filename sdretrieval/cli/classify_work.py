@@ -29,7 +29,7 @@ from sdretrieval.learn.classify.saved_models import load_classifier, save_classi
 from sdretrieval.learn.classify.text_classifier import TextClassifier, folds, held_out_rows, train
 from sdretrieval.learn.labelled import LabelledCorpus, corpus_from_documents, read_labelled
 
-MEASURES = ("accuracy", "macro_bep", "micro_bep")
+MEASURES = ("accuracy", "macro_f1", "micro_f1", "macro_bep", "micro_bep")
 WIDEST_CONFUSION = 12  # labels; more do not fit a screen
 
 
@@ -290,17 +290,19 @@ def _brief(name: str, value: Any) -> str:
 
 def _measures(found: Assessment, *, several: bool) -> str:
     rows = [
-        [s.label, *map(str, (s.truth, s.predicted, s.right)), *map(number, (s.precision, s.recall, s.bep))]
+        [s.label, *map(str, (s.truth, s.predicted, s.right)), *map(number, (s.precision, s.recall, s.f1, s.bep))]
         for s in found.labels
     ]
     lines = [
         f"measured on {found.documents:,} documents, labelled in {found.seconds:.2f} s",
         "",
         f"accuracy   {found.accuracy:.4f}" + ("  (documents with all labels right)" if several else ""),
+        f"macro-F1   {number(found.macro_f1)}",
+        f"micro-F1   {number(found.micro_f1)}",
         f"macro-BEP  {number(found.macro_bep)}",
         f"micro-BEP  {number(found.micro_bep)}",
         "",
-        text_table(["label", "documents", "predicted", "right", "precision", "recall", "BEP"], rows),
+        text_table(["label", "documents", "predicted", "right", "precision", "recall", "F1", "BEP"], rows),
     ]
     if found.confusion is not None:
         lines += ["", _confusion_text(found)]
@@ -337,7 +339,9 @@ def _fold_table(folds: list[Assessment]) -> str:
     ]
     rows.append(["mean", "", *(number(means[name]) for name in MEASURES)])
     rows.append(["± sd", "", *(number(means[f"{name}_sd"]) for name in MEASURES)])
-    return text_table(["fold", "documents", "accuracy", "macro-BEP", "micro-BEP"], rows)
+    return text_table(
+        ["fold", "documents", *(name.replace("_bep", "-BEP").replace("_f1", "-F1") for name in MEASURES)], rows
+    )
 
 
 def _write_confusion(path: str, found: list[Assessment]) -> None:

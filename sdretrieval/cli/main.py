@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from typing import Any
+from typing import Any, NoReturn
 
 from sdretrieval import __version__
 from sdretrieval.cli.terminal import visible_controls
@@ -50,6 +50,40 @@ VERBS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "make the demo collection, index, rank and evaluate it"),
 }
 ALIASES = {"themes": ("topics",)}  # other names that work
+
+# Flags that users of other tools bring along, and what does it here.
+ELSEWHERE = {
+    "--bm25": "--model bm25",
+    "--rm3": "--model rm3",
+    "--qld": "--model ql (or lucene-qld)",
+    "--rocchio": "--model bm25prf",
+    "--collection": "nothing: the format is told by the files, or --format names it",
+    "--generator": "nothing: fields are named with --id-field and --contents-field",
+    "--storeRaw": "--store-raw",
+    "--storePositions": "--store-positions",
+    "--storeDocvectors": "--store-docvectors",
+    "--keepStopwords": "--keep-stopwords",
+    "--batch-size": "--threads",
+    "--batch": "--threads",
+    "--output-format": "nothing: runs are TREC runs",
+    "--k1": "--set k1=…",
+    "--b": "--set b=…",
+    "--provider": "nothing: measures find their provider",
+    "--by_query": "--per-topic",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what to type instead of a flag that is not known."""
+
+    def error(self, message: str) -> NoReturn:
+        unknown = re.findall(r"(?<!\S)--?[\w-]+", message) if message.startswith("unrecognized arguments") else []
+        told = [f"instead of {flag}: {ELSEWHERE[flag]}" for flag in unknown if flag in ELSEWHERE]
+        remedy = (
+            f"\n  {'; '.join(told)}." if told else "\n  `sdretrieval VERB --help` lists the flags." if unknown else ""
+        )
+        super().error(message + remedy)
+
 
 EXAMPLE = """\
 example:
@@ -109,7 +143,7 @@ def _signals_clean_up() -> Iterator[None]:
 
 def parser_for(chosen: str | None) -> argparse.ArgumentParser:
     """All verbs with their line of help; the chosen one with its flags."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="sdretrieval",
         description="Exact pseudo-relevance feedback, time-aware ranking and evaluation over Lucene indexes.",
         epilog=EXAMPLE,

@@ -175,8 +175,12 @@ def _parse(name: Any) -> list[Any]:
         return list(ir_measures.parse_trec_measure(name))
     except ValueError:
         pass
+    stem = re.split(r"[@(]", name)[0]
+    spelled = {known.lower(): known for known in ir_measures.measures.registry}.get(stem.lower(), stem)
+    if spelled != stem:  # ndcg@10
+        return _parse(spelled + name[len(stem) :])
     known = sorted(ir_measures.measures.registry)
-    near = difflib.get_close_matches(re.split(r"[@(]", name)[0], known, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(stem, known, n=3, cutoff=0.5)
     remedy = f"Did you mean {' or '.join(near)}?" if near else f"Known are {', '.join(known)}."
     raise ParameterError(f"measure {name!r}: {reason}", remedy=remedy)
 

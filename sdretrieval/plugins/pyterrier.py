@@ -16,6 +16,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -228,6 +229,59 @@ class SDReranker(_OverIndex):
             key = -self._engine.score_docs(first_pass, numbers[known])
         order = known[np.argsort(key, kind="stable")]
         return dict(zip(numbers[order].tolist(), rows[order].tolist(), strict=True))
+
+
+class SDIndex(pt.Artifact):
+    """A Lucene index as an artifact of PyTerrier: loaded, shared, and asked for transformers and texts.
+
+    >>> index = SDIndex("indexes/cran")                                                   # doctest: +SKIP
+    >>> index.retriever("bm25") >> pt.text.get_text(index, ["text"])                      # doctest: +SKIP
+    """
+
+    ARTIFACT_TYPE = "sparse_index"
+    ARTIFACT_FORMAT = "sdretrieval"
+    ARTIFACT_PACKAGE_HINT = "sdretrieval[pyterrier]"
+
+    def retriever(self, model: str | Ranker = "blend", **settings: Any) -> SDRetriever:
+        """:class:`SDRetriever` over this index."""
+        return SDRetriever(str(self.path), model, **settings)
+
+    def reranker(self, model: str | Ranker = "blend", **settings: Any) -> SDReranker:
+        """:class:`SDReranker` over this index."""
+        return SDReranker(str(self.path), model, **settings)
+
+    def text_loader(self, metadata: Any = "*", *, verbose: bool = False) -> pt.Transformer:
+        """What ``pt.text.get_text`` asks for: stored fields by ``docno``; ``text`` and ``body`` are the contents."""
+        return _TextLoader(str(self.path), metadata)
+
+
+class _TextLoader(pt.Transformer):
+    def __init__(self, index: str, metadata: Any) -> None:
+        self.index, self.metadata = index, metadata
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        from sdretrieval.index.lucene.contents import stored_documents  # starts Java
+
+        pt.validate.columns(inp, includes=["docno"])
+        docnos = list(dict.fromkeys(inp["docno"].astype(str)))
+        found = dict(zip(docnos, stored_documents(Path(self.index), docnos), strict=True))
+        absent = [docno for docno, fields in found.items() if fields is None]
+        if absent:
+            raise InputError(
+                f"no text of {absent[0]!r} is stored in {self.index} ({len(absent)} of {len(docnos)} documents)",
+                remedy="Use the index the documents come from; it must store raw text (--store-raw).",
+            )
+        texts = {docno: self._named(fields or {}) for docno, fields in found.items()}
+        names = [self.metadata] if isinstance(self.metadata, str) else list(self.metadata)
+        if names == ["*"]:
+            names = list(dict.fromkeys(name for fields in texts.values() for name in fields)) or ["text"]
+        new = {name: [texts[docno].get(name) for docno in inp["docno"].astype(str)] for name in names}
+        return inp.assign(**new)
+
+    @staticmethod
+    def _named(fields: Mapping[str, Any]) -> dict[str, Any]:
+        text = fields.get("contents")
+        return {"text": text, "body": text} | {n: v for n, v in fields.items() if n not in ("id", "contents")}
 
 
 def _found_frame(queries: pd.DataFrame, found: Sequence[tuple[list[str], np.ndarray]]) -> pd.DataFrame:

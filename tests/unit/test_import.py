@@ -62,3 +62,14 @@ def test_public_names_exist():
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+
+
+def test_evaluate_is_a_function_and_a_room():
+    done = python(
+        "from sdretrieval import build_index, evaluate, explain, read_corpus\n"
+        "assert evaluate({'1': {'a': 1.0}}, {'1': {'a': 1}}, ['AP']).mean['AP'] == 1\n"
+        "from sdretrieval.evaluate import compare, evaluate as function\n"
+        "import sdretrieval.evaluate.fuse\n"
+        "assert sdretrieval.evaluate.compare is compare and evaluate.evaluate is function\n"
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import REPOSITORY
 
 from sdretrieval.collection.corpus.record import Document
 from sdretrieval.collection.records import Ranking, Run, Topic
@@ -22,7 +23,7 @@ from sdretrieval.ranking.retrieval import rerank, search
 
 pd = pytest.importorskip("pandas")
 pt = pytest.importorskip("pyterrier")
-from sdretrieval.plugins.pyterrier import SDReranker, SDRetriever, share_java_with_terrier  # noqa: E402
+from sdretrieval.plugins.pyterrier import SDIndex, SDReranker, SDRetriever, share_java_with_terrier  # noqa: E402
 
 pytestmark = pytest.mark.java
 
@@ -341,3 +342,50 @@ def test_sharing_puts_anserini_on_pyterriers_list():
         assert pt.java.configure["jars"] == [*before, str(anserini_jar())]
     finally:
         pt.java.configure["jars"] = before
+
+
+# -- the artifact
+
+
+def test_an_index_goes_out_as_an_artifact_and_comes_back(index, tmp_path):
+    import tarfile
+
+    from lz4.frame import LZ4FrameFile
+
+    package = tmp_path / "package.tar.lz4"
+    SDIndex(index).build_package(str(package), verbose=False)
+    with LZ4FrameFile(package) as stream, tarfile.open(fileobj=stream, mode="r|") as packed:
+        packed.extractall(tmp_path / "unpacked", filter="data")
+    assert json.loads((tmp_path / "unpacked" / "pt_meta.json").read_text())["format"] == "sdretrieval"
+    again = SDIndex.load(str(tmp_path / "unpacked"))
+    expected = SDIndex(index).retriever("rm3", fb_docs=3, num_results=5)(TOPICS)
+    pd.testing.assert_frame_equal(again.retriever("rm3", fb_docs=3, num_results=5)(TOPICS), expected)
+    first = again.retriever("bm25", num_results=5)
+    assert len((first >> again.reranker("sd3"))(TOPICS)) == len(first(TOPICS))
+
+
+def test_the_artifact_is_found_by_its_entry_point(index, tmp_path, monkeypatch):
+    """As `pt.Artifact.load` finds it, from what pyproject.toml declares."""
+    import shutil
+    import tomllib
+    from importlib.metadata import EntryPoint
+
+    declared = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["entry-points"][
+        "pyterrier.artifact"
+    ]
+    points = [EntryPoint(name, value, "pyterrier.artifact") for name, value in declared.items()]
+    monkeypatch.setattr(pt.utils, "entry_points", lambda group: points if group == "pyterrier.artifact" else [])
+    shutil.copytree(index, tmp_path / "index")
+    (tmp_path / "index" / "pt_meta.json").write_text(json.dumps({"type": "sparse_index", "format": "sdretrieval"}))
+    assert isinstance(pt.Artifact.load(str(tmp_path / "index")), SDIndex)
+
+
+def test_texts_are_loaded_by_get_text(index):
+    found = (SDIndex(index).retriever("bm25", num_results=2) >> pt.text.get_text(SDIndex(index), ["text"]))(TOPICS)
+    assert len(found) == 4
+    for row in found.itertuples():
+        assert "steel" in row.text or "bridge" in row.text or "flood" in row.text or "river" in row.text
+    everything = pt.text.get_text(SDIndex(index))(found[["docno"]])
+    assert {"text", "body"} <= set(everything.columns)
+    with pytest.raises(InputError, match="no text of 'nowhere'"):
+        pt.text.get_text(SDIndex(index), "text")(pd.DataFrame({"docno": ["nowhere"]}))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -107,10 +107,16 @@ def stored_records(index: Path) -> Iterator[dict[str, Any] | None]:
 
 def stored_document(index: Path, docid: str) -> dict[str, Any] | None:
     """The fields a document was indexed with; None where the index stores none (or has no such document)."""
+    return next(stored_documents(index, [docid]))
+
+
+def stored_documents(index: Path, docids: Iterable[str]) -> Iterator[dict[str, Any] | None]:
+    """:func:`stored_document` of many."""
     searcher = java_class("io.anserini.search.SimpleSearcher")(str(index))
     try:
-        document = searcher.doc(docid)
-        return None if document is None else parsed_fields(document.get("raw"))
+        for docid in docids:
+            document = searcher.doc(docid)
+            yield None if document is None else parsed_fields(document.get("raw"))
     finally:
         searcher.close()
 

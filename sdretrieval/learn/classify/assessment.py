@@ -54,6 +54,20 @@ class Assessment:
     unknown: dict[str, int]  # labels of test documents that the classifier never saw
     seconds: float = 0.0
 
+    @property
+    def macro_f1(self) -> float:
+        """Mean F1 of the labels that documents bear or were given."""
+        found = [score.f1 for score in self.labels if score.truth + score.predicted]
+        return sum(found) / len(found) if found else float("nan")
+
+    @property
+    def micro_f1(self) -> float:
+        """F1 of all decisions pooled."""
+        right, all_ = (
+            sum(counts) for counts in zip(*((s.right, s.truth + s.predicted) for s in self.labels), strict=True)
+        )
+        return 2 * right / all_ if all_ else float("nan")
+
     def confused(self, most: int = 10) -> list[tuple[str, str, int]]:
         """The commonest mistakes: (truth, predicted, how often)."""
         if self.confusion is None:
@@ -71,7 +85,7 @@ class Assessment:
 
         return {
             "documents": self.documents,
-            **numbers(self, "accuracy", "macro_bep", "micro_bep"),
+            **numbers(self, "accuracy", "macro_f1", "micro_f1", "macro_bep", "micro_bep"),
             "labels": [
                 {
                     "label": s.label,
