@@ -75,7 +75,8 @@ export const isoDay = (ms) => new Date(ms).toISOString().slice(0, 10);
 /** A length of time as a person says it. */
 export function duration(days) {
   if (days < 1) return many(Math.max(1, Math.round(days * 24)), "hour");
-  return days < 100 ? many(Number(days.toPrecision(2)), "day") : many(Number((days / 30.4).toPrecision(2)), "month");
+  const [unit, name] = days < 100 ? [1, "day"] : days < 1000 ? [30.4, "month"] : [365.25, "year"];
+  return many(Number((days / unit).toPrecision(2)), name);
 }
 
 export function saveAs(name, blob) {
