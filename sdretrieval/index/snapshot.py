@@ -37,6 +37,8 @@ from sdretrieval.index.statistics import Statistics
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
+    from sdretrieval.index.compact import Compact
+
 ABANDONED = 24 * 3600  # seconds after which a half-built snapshot has no builder any more
 
 
@@ -109,6 +111,13 @@ class Snapshot:
         rank = np.empty(self.n_docs, dtype=np.int64)
         rank[self.docids.order] = np.arange(self.n_docs)
         return rank
+
+    @cached_property
+    def compact(self) -> Compact:
+        """The postings in three bytes, for ranking."""
+        from sdretrieval.index.compact import Compact  # compiled, and only ranking needs it
+
+        return Compact.of(self)
 
     @property
     def is_dated(self) -> bool:
