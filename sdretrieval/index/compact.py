@@ -19,14 +19,13 @@ The exact counts are in the documents' own rows.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
 
-if TYPE_CHECKING:
-    from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.index.snapshot_format import COMPACT
 
 BITS = 16
 SINGLE = 112  # cells of count 1
@@ -51,19 +50,28 @@ class Compact:
         return -(-len(self.group) >> BITS)
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> Compact:
-        lengths, group = np.unique(np.asarray(snapshot.doc_lengths), return_inverse=True)
-        group = group.astype(np.int32)
-        cells, cell_of, class_of = _cells(lengths, np.bincount(group, minlength=len(lengths)))
-        n_blocks = -(-snapshot.n_docs // (1 << BITS))
-        df = np.diff(snapshot.term_ptr)
-        ptr = np.zeros(len(df) + 1, dtype=np.int64)
-        np.cumsum(np.where(df > 2 * n_blocks, 2 * n_blocks + 1, df), out=ptr[1:])
-        blocks = np.zeros(ptr[-1], dtype=np.int32)
-        docs, codes = np.empty(snapshot.n_postings, np.uint16), np.empty(snapshot.n_postings, np.uint8)
-        given = snapshot.term_ptr, snapshot.term_docs, snapshot.term_counts, group
-        _encode(*given, cell_of, class_of, n_blocks, ptr, blocks, docs, codes)
-        return cls(docs, codes, blocks, ptr, cells, lengths, group)
+    def of(cls, arrays: Mapping[str, np.ndarray]) -> Compact:
+        """From the arrays of a snapshot: those of its files, or made from its postings where it is in memory."""
+        if COMPACT[0] not in arrays:
+            arrays = compact_arrays(arrays)
+        docs, cells, edges, ptr, bounds, lengths, group = (arrays[name] for name in COMPACT)
+        return cls(docs, cells, edges, ptr, bounds.reshape(256, 4), lengths, group)
+
+
+def compact_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays of a snapshot that this module describes, from its postings and lengths."""
+    term_ptr, n_postings = arrays["term_ptr"], len(arrays["term_docs"])
+    lengths, group = np.unique(np.asarray(arrays["doc_lengths"]), return_inverse=True)
+    group = group.astype(np.int32)
+    cells, cell_of, class_of = _cells(lengths, np.bincount(group, minlength=len(lengths)))
+    n_blocks, df = -(-len(group) >> BITS), np.diff(term_ptr)
+    ptr = np.zeros(len(df) + 1, dtype=np.int64)
+    np.cumsum(np.where(df > 2 * n_blocks, 2 * n_blocks + 1, df), out=ptr[1:])
+    blocks = np.zeros(ptr[-1], dtype=np.int32)
+    docs, codes = np.empty(n_postings, np.uint16), np.empty(n_postings, np.uint8)
+    given = term_ptr, arrays["term_docs"], arrays["term_counts"], group
+    _encode(*given, cell_of, class_of, n_blocks, ptr, blocks, docs, codes)
+    return dict(zip(COMPACT, (docs, codes, blocks, ptr, cells.ravel(), lengths, group), strict=True))
 
 
 def _cells(lengths: np.ndarray, documents: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

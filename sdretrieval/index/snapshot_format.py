@@ -15,7 +15,7 @@ import numpy as np
 
 from sdretrieval.core.array_folder import ArrayFolder
 
-FORMAT = 1
+FORMAT = 2
 EXPORTED = {  # by java/SnapshotExporter.java
     "term_text": "<u1",
     "term_text_ptr": "<i8",  # vocabulary, in byte order
@@ -33,7 +33,16 @@ DERIVED = {  # from those, by lucene/export.py
     "doc_ptr": "<i8",
     "doc_terms": "<i4",
     "doc_counts": "<i4",  # documents x terms
+    "docid_rank": "<i4",  # the place of each document in docid_order
+    "block_docs": "<u2",  # the postings once more, for ranking: see compact.py
+    "block_cells": "<u1",
+    "blocks": "<i4",
+    "blocks_ptr": "<i8",
+    "cells": "<i8",
+    "length_values": "<i8",
+    "length_group": "<i4",
 }
+COMPACT = ("block_docs", "block_cells", "blocks", "blocks_ptr", "cells", "length_values", "length_group")
 ARRAYS = EXPORTED | DERIVED
 SNAPSHOT = ArrayFolder(ARRAYS, "snapshot.json", FORMAT)
 
@@ -46,9 +55,20 @@ def snapshot_problem(folder: Path, fingerprint: str) -> str | None:
 
 def write_snapshot(parent: Path, arrays: Mapping[str, np.ndarray]) -> str:
     """A snapshot in ``parent``, in a folder named by the fingerprint of its content, which is returned."""
+    arrays = {**arrays, **derived_for_ranking(arrays)}
     content = hashlib.sha256()
     for name, dtype in ARRAYS.items():
         content.update(np.ascontiguousarray(arrays[name], dtype=dtype).tobytes())
     fingerprint = content.hexdigest()[:32]
     SNAPSHOT.write(parent / fingerprint, arrays, fingerprint=fingerprint)
     return fingerprint
+
+
+def derived_for_ranking(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What ranking would otherwise compute at every start."""
+    from sdretrieval.index.compact import compact_arrays  # compiled, and only who writes a snapshot needs it
+
+    order = arrays["docid_order"]
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    return {"docid_rank": rank, **compact_arrays(arrays)}

@@ -118,10 +118,8 @@ class Engine:
         self.snapshot = snapshot
         self.statistics = statistics or snapshot.statistics
         self.threads = max(1, threads)
-        self._lengths = np.asarray(snapshot.doc_lengths, dtype=np.float64)
         # The lengths that occur, and which of them each document has.
-        lengths, group = np.unique(self._lengths, return_inverse=True)
-        self._length_groups = lengths, group.astype(np.int32)
+        self._length_groups = snapshot.compact.lengths.astype(np.float64), snapshot.compact.group
         self.allowed: np.ndarray | None = None  # which documents may be ranked; None for all
         self._forget()
 
@@ -387,7 +385,10 @@ class Engine:
     def share_part(self, plan: Plan, docs: np.ndarray) -> np.ndarray | float:
         """(Σ a_w) log(1 - λ_D); where it is the same for all documents it is part of the constant."""
         factor = plan.share_factor
-        return factor * plan.weighting.log_background_share(self._lengths[docs]) if factor else 0.0
+        return factor * plan.weighting.log_background_share(self._lengths(docs)) if factor else 0.0
+
+    def _lengths(self, docs: np.ndarray) -> np.ndarray:
+        return self._length_groups[0][self._length_groups[1][docs]]
 
     def _completion(self, plans: list[Plan]) -> Completion:
         """What plans of one weighting add to their sums: see _complete."""

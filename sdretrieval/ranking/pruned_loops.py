@@ -111,6 +111,8 @@ def _ranges(lists, terms, term_ptr, blocks_ptr, blocks, b, starts, stops):
             starts[j], stops[j] = first + low - at, first + first_at(blocks, low, stop, b + 1) - at
         else:
             starts[j], stops[j] = first + blocks[at + 2 * b + part], first + blocks[at + 2 * b + part + 1]
+        starts[j] = min(max(starts[j], first), term_ptr[term + 1])  # whatever the file says
+        stops[j] = min(max(stops[j], starts[j]), term_ptr[term + 1])
         total += stops[j] - starts[j]
     return total
 
@@ -201,7 +203,7 @@ def best_documents(
         n = _walk(sums, lists, rest, starts, stops, in_block, block_docs, block_cells, units, least, found)
         bar = _bar(sums, found, n, depth) if n > 2 * depth and floor == -np.inf else 0
         for turn in range(1 + (bar > 0)):  # the most promising first: then few of the others are left
-            chosen = _chosen(sums, found, n, turn, bar, least, b, allowed, wanted)
+            chosen = _chosen(sums, found, n, turn, bar, least, b, len(group), allowed, wanted)
             for c in range(chosen):
                 if c % AHEAD == 0:
                     warm ^= _fetch(wanted[c : min(c + AHEAD, chosen)], doc_ptr, doc_terms, doc_counts, group)
@@ -237,7 +239,7 @@ def best_documents(
 
 
 @njit(inline="always")
-def _chosen(sums, found, n, turn, bar, least, b, allowed, wanted):
+def _chosen(sums, found, n, turn, bar, least, b, n_docs, allowed, wanted):
     """The found documents whose turn it is: those that reach the bar, where there is one, come first."""
     chosen = 0
     for c in range(n):
@@ -245,7 +247,7 @@ def _chosen(sums, found, n, turn, bar, least, b, allowed, wanted):
         d = (b << BITS) + i
         if bar > 0 and ((sums[i] >= bar) != (turn == 0) or sums[i] < least):
             continue
-        if len(allowed) == 0 or allowed[d]:
+        if d < n_docs and (len(allowed) == 0 or allowed[d]):
             wanted[chosen] = d
             chosen += 1
     return chosen
