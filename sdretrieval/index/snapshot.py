@@ -40,6 +40,8 @@ from sdretrieval.index.statistics import Statistics
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
+    from sdretrieval.index.compact import Compact
+
 BUILDING = ".building"  # where a snapshot is built, and the lock of whoever builds
 
 
@@ -109,9 +111,18 @@ class Snapshot:
     @cached_property
     def docid_rank(self) -> np.ndarray:
         """The place of each document among all docids in byte order: ties between scores are decided by it."""
-        rank = np.empty(self.n_docs, dtype=np.int64)
+        if "docid_rank" in self.arrays:
+            return self.arrays["docid_rank"]
+        rank = np.empty(self.n_docs, dtype=np.int32)
         rank[self.docids.order] = np.arange(self.n_docs)
         return rank
+
+    @cached_property
+    def compact(self) -> Compact:
+        """The postings in three bytes, for ranking."""
+        from sdretrieval.index.compact import Compact  # compiled, and only ranking needs it
+
+        return Compact.of(self.arrays)
 
     @property
     def is_dated(self) -> bool:

@@ -2,7 +2,8 @@
 
 A snapshot is a folder named by its fingerprint (see core/array_folder.py). Who changes its arrays raises
 :data:`FORMAT`; snapshots of an older one are then built again. lucene/export.py writes them from an index,
-:func:`write_snapshot` from memory. :data:`RULES` says what must hold of an array before any loop runs.
+:func:`write_snapshot` from memory. :data:`RULES` says what must hold of an array before any loop runs; what
+:func:`derived_for_ranking` makes must be what it makes of the others.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from sdretrieval.core.array_folder import ArrayFolder, Rule
 
-FORMAT = 2
+FORMAT = 3
 EXPORTED = {  # by java/SnapshotExporter.java
     "term_text": "<u1",
     "term_text_ptr": "<i8",  # vocabulary, in byte order
@@ -33,7 +34,16 @@ DERIVED = {  # from those, by lucene/export.py
     "doc_ptr": "<i8",
     "doc_terms": "<i4",
     "doc_counts": "<i4",  # documents x terms
+    "docid_rank": "<i4",  # the place of each document in docid_order
+    "block_docs": "<u2",  # the postings once more, for ranking: see compact.py
+    "block_cells": "<u1",
+    "blocks": "<i4",
+    "blocks_ptr": "<i8",
+    "cells": "<i8",
+    "length_values": "<i8",
+    "length_group": "<i4",
 }
+COMPACT = ("block_docs", "block_cells", "blocks", "blocks_ptr", "cells", "length_values", "length_group")
 ARRAYS = EXPORTED | DERIVED
 _PER_TERM, _PER_DOC, _PER_POSTING = "cf", "doc_lengths", "term_docs"
 RULES = {  # what compiled loops rely on; an array without a rule has its checksum alone
@@ -50,7 +60,6 @@ RULES = {  # what compiled loops rely on; an array without a rule has its checks
     "doc_terms": Rule(length_of=_PER_POSTING, below=_PER_TERM),
     "doc_counts": Rule(length_of=_PER_POSTING, at_least=1),
 }
-SNAPSHOT = ArrayFolder(ARRAYS, "snapshot.json", FORMAT, RULES)
 
 
 def snapshot_problem(folder: Path, fingerprint: str, *, again: bool = False) -> str | None:
@@ -61,9 +70,23 @@ def snapshot_problem(folder: Path, fingerprint: str, *, again: bool = False) -> 
 
 def write_snapshot(parent: Path, arrays: Mapping[str, np.ndarray]) -> str:
     """A snapshot in ``parent``, in a folder named by the fingerprint of its content, which is returned."""
+    arrays = {**arrays, **derived_for_ranking(arrays)}
     content = hashlib.sha256()
     for name, dtype in ARRAYS.items():
         content.update(np.ascontiguousarray(arrays[name], dtype=dtype).tobytes())
     fingerprint = content.hexdigest()[:32]
     SNAPSHOT.write(parent / fingerprint, arrays, fingerprint=fingerprint)
     return fingerprint
+
+
+def derived_for_ranking(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What ranking would otherwise compute at every start."""
+    from sdretrieval.index.compact import compact_arrays  # compiled, and only who writes a snapshot needs it
+
+    order = arrays["docid_order"]
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    return {"docid_rank": rank, **compact_arrays(arrays)}
+
+
+SNAPSHOT = ArrayFolder(ARRAYS, "snapshot.json", FORMAT, RULES, derived_for_ranking)

@@ -28,6 +28,7 @@ from sdretrieval.ranking import loops
 from sdretrieval.ranking.base import Expansion, Plan, Ranker
 from sdretrieval.ranking.feedback import Feedback, Rows
 from sdretrieval.ranking.notes import Note, PruneNote
+from sdretrieval.ranking.pruned import MOST_WORDS, Cells, Pruned
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel, strongest
 from sdretrieval.ranking.walk import NO_COMPLETION, Best, Completion, Walk, is_wide
@@ -43,6 +44,7 @@ BATCH = 64  # queries that share a walk
 SCORES_IN_MEMORY = 1 << 25  # numbers held at once where all scores are wanted: 256 MB
 KEPT = 1 << 22  # documents kept at once as the best of some plans: 128 MB a thread
 VIEWS = 4  # of the collection held at a time, per thread: each has statistics over the vocabulary
+BOUNDS_FROM = 1 << 15  # documents of a collection in which bounds save more than they cost
 SWITCH_SECONDS = 0.0005
 
 
@@ -116,10 +118,8 @@ class Engine:
         self.snapshot = snapshot
         self.statistics = statistics or snapshot.statistics
         self.threads = max(1, threads)
-        self._lengths = np.asarray(snapshot.doc_lengths, dtype=np.float64)
         # The lengths that occur, and which of them each document has.
-        lengths, group = np.unique(self._lengths, return_inverse=True)
-        self._length_groups = lengths, group.astype(np.int32)
+        self._length_groups = snapshot.compact.lengths.astype(np.float64), snapshot.compact.group
         self.allowed: np.ndarray | None = None  # which documents may be ranked; None for all
         self._forget()
 
@@ -127,6 +127,7 @@ class Engine:
         # Per weighting: the factors B_D of documents by length, and the static score of general English.
         self._doc_factors = lru_cache(maxsize=8)(self._compute_doc_factors)
         self._background = lru_cache(maxsize=8)(self._compute_background)
+        self._cells = lru_cache(maxsize=8)(self._compute_cells)
 
     def view(self, statistics: Statistics, allowed: np.ndarray | None = None) -> Engine:
         """The same snapshot with other statistics, and with only the documents marked in ``allowed``."""
@@ -318,6 +319,24 @@ class Engine:
     # -- scoring -------------------------------------------------------------------------------------------------
     def best(self, plans: Sequence[Plan], depth: int) -> list[Ranked]:
         """The best documents of each plan in rank order, and their scores: of those that have any of its words."""
+        found = [self._best_by_bounds(plan, depth) for plan in plans]
+        rest = iter(self.best_of_all([plan for plan, done in zip(plans, found, strict=True) if done is None], depth))
+        return [next(rest) if done is None else done for done in found]
+
+    def _best_by_bounds(self, plan: Plan, depth: int) -> Ranked | None:
+        """The same for one plan, without scoring all documents; None where that is not possible or not worth it."""
+        if not 0 < len(plan.model) <= MOST_WORDS or plan.model.background or self.snapshot.n_docs < BOUNDS_FROM:
+            return None
+        cells = self._cells(plan.weighting)
+        if cells is None:
+            return None
+        A, B = plan.weighting.term_factors(self.statistics, plan.model.terms), self._doc_factors(plan.weighting)
+        search = Pruned(self.snapshot, plan, A, B, cells, self._completion([plan]), self.allowed)
+        edges = np.linspace(0, self.snapshot.compact.n_blocks, self.threads + 1).astype(int).tolist()
+        return search.best(depth, [span for span in pairwise(edges) if span[0] < span[1]], self.each)
+
+    def best_of_all(self, plans: Sequence[Plan], depth: int) -> list[Ranked]:
+        """The same by scoring every document that has any of the words."""
         found: list[Ranked] = [NOTHING] * len(plans)
         for numbers in self._walked_together(plans, KEPT // max(depth, 1)):
             group = [plans[i] for i in numbers]
@@ -383,7 +402,10 @@ class Engine:
     def share_part(self, plan: Plan, docs: np.ndarray) -> np.ndarray | float:
         """(Σ a_w) log(1 - λ_D); where it is the same for all documents it is part of the constant."""
         factor = plan.share_factor
-        return factor * plan.weighting.log_background_share(self._lengths[docs]) if factor else 0.0
+        return factor * plan.weighting.log_background_share(self._lengths(docs)) if factor else 0.0
+
+    def _lengths(self, docs: np.ndarray) -> np.ndarray:
+        return self._length_groups[0][self._length_groups[1][docs]]
 
     def _completion(self, plans: list[Plan]) -> Completion:
         """What plans of one weighting add to their sums: see _complete."""
@@ -406,6 +428,9 @@ class Engine:
     def _compute_doc_factors(self, weighting: Weighting) -> np.ndarray:
         """B_D for each length that documents have; whose length is which is in ``_length_groups``."""
         return weighting.doc_factors(self.statistics, self._length_groups[0])
+
+    def _compute_cells(self, weighting: Weighting) -> Cells | None:
+        return Cells.of(self.snapshot.compact, weighting.kind, self._doc_factors(weighting))
 
     def _compute_background(self, weighting: Weighting) -> np.ndarray:
         s, p = self.snapshot, self.statistics.p

@@ -25,7 +25,7 @@ LOG, SATURATING, FLOORED, DIVERGING = 0, 1, 2, 3
 
 
 @njit(inline="always")
-def _phi(kind, count, a, b):
+def evidence(kind, count, a, b):
     if kind == LOG:
         return log(1.0 + count * a * b)
     if kind == SATURATING:
@@ -39,7 +39,7 @@ def _phi(kind, count, a, b):
 
 
 @njit(inline="always")
-def _first_at(docs, low, high, wanted):
+def first_at(docs, low, high, wanted):
     """The first of the ascending docs[low:high] that is at least ``wanted``, by bisection."""
     while low < high:
         middle = (low + high) // 2
@@ -55,7 +55,7 @@ def first_postings(ptr, docs, terms, start):
     """Where each term's postings reach the document ``start``."""
     cursor = np.empty(len(terms), np.int64)
     for i in range(len(terms)):
-        cursor[i] = _first_at(docs, ptr[terms[i]], ptr[terms[i] + 1], start)
+        cursor[i] = first_at(docs, ptr[terms[i]], ptr[terms[i] + 1], start)
     return cursor
 
 
@@ -74,7 +74,7 @@ def evidence_tables(ptr, terms, A, B, kind, most):
     for i in range(len(terms)):
         if row_of[i] >= 0:
             for length in range(len(B)):
-                tables[row_of[i], length] = _phi(kind, 1, A[i], B[length])
+                tables[row_of[i], length] = evidence(kind, 1, A[i], B[length])
     return tables, row_of
 
 
@@ -88,10 +88,10 @@ def _evidence(docs, counts, k, end, a, B, group, kind, tables, table, phis):
         once = tables[table]
         for j in range(k, end):
             g = np.uint32(group[np.uint32(docs[j])])
-            phis[j - k] = once[g] if counts[j] == 1 else _phi(kind, counts[j], a, B[g])
+            phis[j - k] = once[g] if counts[j] == 1 else evidence(kind, counts[j], a, B[g])
     else:
         for j in range(k, end):
-            phis[j - k] = _phi(kind, counts[j], a, B[np.uint32(group[np.uint32(docs[j])])])
+            phis[j - k] = evidence(kind, counts[j], a, B[np.uint32(group[np.uint32(docs[j])])])
 
 
 @njit(inline="always")
@@ -149,7 +149,7 @@ def score_narrow(
     waiting, weights, places = np.zeros(plans, np.int64), np.empty((plans, 4)), np.zeros((plans, 4), np.int64)
     for i in range(len(terms)):
         k = cursor[i]
-        end = _first_at(docs, k, min(k + n, ptr[terms[i] + 1]), right)
+        end = first_at(docs, k, min(k + n, ptr[terms[i] + 1]), right)
         if k == end:
             continue
         cursor[i] = end
@@ -197,7 +197,7 @@ def score_wide(
     row, phis = np.empty(n), np.empty(right - left)
     for i in range(len(terms)):
         k = cursor[i]
-        end = _first_at(docs, k, min(k + right - left, ptr[terms[i] + 1]), right)
+        end = first_at(docs, k, min(k + right - left, ptr[terms[i] + 1]), right)
         if k == end:
             continue
         cursor[i] = end
@@ -232,7 +232,7 @@ def score_candidates(ptr, terms, counts, candidates, weights, A, B, kind, scores
         for k in range(ptr[d], ptr[d + 1]):
             weight = weights[terms[k]]
             if weight != 0.0:
-                total += weight * _phi(kind, counts[k], A[terms[k]], B[i])
+                total += weight * evidence(kind, counts[k], A[terms[k]], B[i])
         scores[i] = total
 
 
@@ -243,12 +243,12 @@ def background_scores(ptr, terms, counts, p, A, B, kind, start, stop, scores):
         total = 0.0
         for k in range(ptr[d], ptr[d + 1]):
             w = terms[k]
-            total += p[w] * _phi(kind, counts[k], A[w], B[d])
+            total += p[w] * evidence(kind, counts[k], A[w], B[d])
         scores[d] = total
 
 
 @njit(inline="always")
-def _untouched(total):
+def untouched(total):
     """Whether nothing was ever added to a sum that began as -0.0."""
     return total == 0.0 and copysign(1.0, total) < 0.0
 
@@ -270,7 +270,7 @@ def keep_best(
         floor, place = floors[q], filled[q]
         for i in range(width):
             value = scores[q, i]
-            if _untouched(value) or (limited and not allowed[left + i]):
+            if untouched(value) or (limited and not allowed[left + i]):
                 continue
             if with_static:
                 value += g[q] * static[left + i]
@@ -281,11 +281,11 @@ def keep_best(
                 continue
             if value != value:
                 return False
-            keys[q, place] = (_ordered(np.float32(value)) << 32) | tie[left + i]
+            keys[q, place] = (ordered(np.float32(value)) << 32) | tie[left + i]
             values[q, place] = value
             place += 1
             if place == keys.shape[1]:
-                floor = _select(keys[q], values[q], depth)
+                floor = select(keys[q], values[q], depth)
                 place = depth
         floors[q], filled[q] = floor, place
     return True
@@ -296,14 +296,14 @@ def touched(scores, out):
     """Positions of the sums that something was added to; how many there are."""
     n = 0
     for i in range(len(scores)):
-        if not _untouched(scores[i]):
+        if not untouched(scores[i]):
             out[n] = i
             n += 1
     return n
 
 
 @njit(inline="always")
-def _ordered(single):
+def ordered(single):
     """A number whose order is that of scores in single precision."""
     bits = np.int64(single.view(np.int32))
     if single == 0.0:  # -0 is 0
@@ -312,7 +312,7 @@ def _ordered(single):
 
 
 @njit(cache=True, nogil=True)
-def _select(keys, values, depth):
+def select(keys, values, depth):
     """Hoare's selection: move the ``depth`` largest keys to the front, their values with them; the least of these."""
     low, high = 0, len(keys) - 1
     while low < high:
@@ -462,7 +462,7 @@ def largest(values, kept):
     """Ascending positions of as many of the largest values as ``kept`` has room for; ties go to the lower position."""
     n = len(kept)
     sizes = values.copy()
-    _select(sizes, values.copy(), n)
+    select(sizes, values.copy(), n)
     least = sizes[:n].min()
     tied = n
     for k in range(len(values)):

@@ -88,15 +88,24 @@ class Best:
             self.floors,
         )
         if not numbers:
-            raise ParameterError("a score is not a number (NaN)", remedy="Check the model's parameters and weights.")
+            raise not_a_number()
 
     def ranked(self, row: int, others: Sequence[Best] = ()) -> tuple[np.ndarray, np.ndarray]:
         """Documents and scores of a plan in rank order, together with what others found elsewhere."""
         parts = [(part.keys[row, : part.filled[row]], part.values[row]) for part in (self, *others)]
         keys = np.concatenate([keys for keys, _ in parts]) if others else parts[0][0]
         values = np.concatenate([values[: len(keys)] for keys, values in parts]) if others else parts[0][1]
-        order = np.argsort(keys)[::-1][: self.wanted]
-        return self.snapshot.docids.order[keys[order] & 0xFFFFFFFF].astype(np.int64), values[order]
+        return ranked(self.snapshot, keys, values, self.wanted)
+
+
+def not_a_number() -> ParameterError:
+    return ParameterError("a score is not a number (NaN)", remedy="Check the model's parameters and weights.")
+
+
+def ranked(snapshot: Snapshot, keys: np.ndarray, values: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
+    """Documents and scores in rank order, by the keys of loops.keep_best."""
+    order = np.argsort(keys)[::-1][:depth]
+    return snapshot.docids.order[keys[order] & 0xFFFFFFFF].astype(np.int64), values[order]
 
 
 class Walk:

@@ -16,7 +16,7 @@ from sdretrieval.core.errors import IndexProblem, JavaError
 from sdretrieval.core.jvm import run_java
 from sdretrieval.core.packed_strings import PackedStrings, byte_order
 from sdretrieval.core.times import parse_time
-from sdretrieval.index.snapshot_format import EXPORTED, SNAPSHOT
+from sdretrieval.index.snapshot_format import EXPORTED, SNAPSHOT, derived_for_ranking
 
 JAVA_FOLDER = Path(__file__).parent / "java"
 CONTENTS_FIELD = "contents"
@@ -111,7 +111,7 @@ def _parse_dates(folder: Path) -> int:
 
 
 def _add_by_document(folder: Path) -> None:
-    """What the exporter leaves to us: the documents x terms direction and the order of the docids."""
+    """What the exporter leaves to us: the documents x terms direction, the order of the docids, what ranking walks."""
     from sdretrieval.index.sparse import transpose  # compiled, and only a build needs it
 
     given = map_arrays(folder, EXPORTED)
@@ -119,5 +119,7 @@ def _add_by_document(folder: Path) -> None:
     made = [SNAPSHOT.create(folder, "doc_ptr", n_docs + 1)]
     made += [SNAPSHOT.create(folder, name, n_postings) for name in ("doc_terms", "doc_counts")]
     transpose(given["term_ptr"], given["term_docs"], given["term_counts"], *made)
-    order = byte_order(given["docid_text"], given["docid_text_ptr"])
-    order.astype("<i4").tofile(array_file(folder, "docid_order"))
+    order = byte_order(given["docid_text"], given["docid_text_ptr"]).astype("<i4")
+    order.tofile(array_file(folder, "docid_order"))
+    for name, array in derived_for_ranking({**given, "docid_order": order}).items():
+        array.astype(SNAPSHOT.types[name], copy=False).tofile(array_file(folder, name))

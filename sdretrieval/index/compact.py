@@ -1,0 +1,115 @@
+"""Postings in three bytes: what ranking walks to find which documents may be among the best (ranking/pruned.py).
+
+Documents are cut into blocks of 65,536, so that 16 bits say which document of a block it is. In place of its count a
+posting has the number of a **cell**, one of 256: a range of counts and a range of document lengths. Evidence of a count
+grows or falls with the count and with the length, so a cell bounds it for whatever weighting, at whatever parameters.
+The cells below ``SINGLE`` are of count 1, as most postings are.
+
+    term_ptr       where the postings of a term begin, as in the snapshot
+    block_docs     the document within its block
+    block_cells    its cell
+    blocks, ptr    of a common word (more than 2 postings a block): where, counted from its first posting, the postings
+                   of each block begin that have a count above 1, and then those of count 1, which follow; of another
+                   word: the block of each of its postings, which are in the order of the documents
+    cells          per cell: lowest count, highest count, first length group, last length group
+    lengths, group the lengths that occur, ascending, and which of them each document has
+
+The exact counts are in the documents' own rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from sdretrieval.index.snapshot_format import COMPACT
+
+BITS = 16
+SINGLE = 112  # cells of count 1
+# The lowest count of a class, and its cells: by length, so many ranges that equally many words are in each.
+CLASSES = ((1, SINGLE), (2, 56), (3, 32), (4, 20), (6, 12), (9, 10), (14, 8), (28, 6))
+
+
+@dataclass(frozen=True, eq=False)
+class Compact:
+    """The arrays above."""
+
+    block_docs: np.ndarray
+    block_cells: np.ndarray
+    blocks: np.ndarray
+    ptr: np.ndarray
+    cells: np.ndarray
+    lengths: np.ndarray
+    group: np.ndarray
+
+    @property
+    def n_blocks(self) -> int:
+        return -(-len(self.group) >> BITS)
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, np.ndarray]) -> Compact:
+        """From the arrays of a snapshot: those of its files, or made from its postings where it is in memory."""
+        if COMPACT[0] not in arrays:
+            arrays = compact_arrays(arrays)
+        docs, cells, edges, ptr, bounds, lengths, group = (arrays[name] for name in COMPACT)
+        return cls(docs, cells, edges, ptr, bounds.reshape(256, 4), lengths, group)
+
+
+def compact_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays of a snapshot that this module describes, from its postings and lengths."""
+    term_ptr, n_postings = arrays["term_ptr"], len(arrays["term_docs"])
+    lengths, group = np.unique(np.asarray(arrays["doc_lengths"]), return_inverse=True)
+    group = group.astype(np.int32)
+    cells, cell_of, class_of = _cells(lengths, np.bincount(group, minlength=len(lengths)))
+    n_blocks, df = -(-len(group) >> BITS), np.diff(term_ptr)
+    ptr = np.zeros(len(df) + 1, dtype=np.int64)
+    np.cumsum(np.where(df > 2 * n_blocks, 2 * n_blocks + 1, df), out=ptr[1:])
+    blocks = np.zeros(ptr[-1], dtype=np.int32)
+    docs, codes = np.empty(n_postings, np.uint16), np.empty(n_postings, np.uint8)
+    given = term_ptr, arrays["term_docs"], arrays["term_counts"], group
+    _encode(*given, cell_of, class_of, n_blocks, ptr, blocks, docs, codes)
+    return dict(zip(COMPACT, (docs, codes, blocks, ptr, cells.ravel(), lengths, group), strict=True))
+
+
+def _cells(lengths: np.ndarray, documents: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The cells; the cell of each class of counts and length group; the class of each count up to the last."""
+    shares = np.cumsum(documents * lengths)
+    shares = shares / max(shares[-1], 1) if len(shares) else shares
+    lows = [low for low, _ in CLASSES]
+    highs = [low - 1 for low in lows[1:]] + [np.iinfo(np.int32).max]
+    cells, cell_of, first = np.zeros((256, 4), np.int64), np.zeros((len(CLASSES), len(lengths)), np.uint8), 0
+    for number, ((low, n), high) in enumerate(zip(CLASSES, highs, strict=True)):
+        place = np.minimum((shares * n).astype(np.int64), n - 1)
+        cell_of[number] = first + place
+        for cell in range(n):
+            of_cell = np.flatnonzero(place == cell)
+            if len(of_cell):
+                cells[first + cell] = low, high, of_cell[0], of_cell[-1]
+        first += n
+    return cells, cell_of, np.searchsorted(lows, np.arange(lows[-1] + 1), side="right") - 1
+
+
+@njit(cache=True, nogil=True)
+def _encode(ptr, docs, counts, group, cell_of, class_of, n_blocks, blocks_ptr, blocks, block_docs, block_cells):
+    for t in range(len(ptr) - 1):
+        start, stop, at = ptr[t], ptr[t + 1], blocks_ptr[t]
+        is_common = stop - start > 2 * n_blocks
+        if is_common:
+            for k in range(start, stop):
+                blocks[at + 2 * (docs[k] >> BITS) + (counts[k] == 1) + 1] += 1
+            for b in range(2 * n_blocks):
+                blocks[at + b + 1] += blocks[at + b]
+        cursor = blocks[at : at + 2 * n_blocks].copy() if is_common else blocks[:0]
+        for k in range(start, stop):
+            place = k
+            if is_common:
+                part = 2 * (docs[k] >> BITS) + (counts[k] == 1)
+                place = start + cursor[part]
+                cursor[part] += 1
+            else:
+                blocks[at + k - start] = docs[k] >> BITS
+            block_docs[place] = docs[k] & 0xFFFF
+            block_cells[place] = cell_of[class_of[min(counts[k], len(class_of) - 1)], group[docs[k]]]

@@ -1,0 +1,138 @@
+"""The best documents by bounds are those of exhaustive scoring: the same documents, order and scores, to the bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+from strategies import SETTINGS, corpora, queries, settings_of, snapshot_of
+from test_models_exact import ALL, examples
+
+from sdretrieval.index.compact import BITS, Compact
+from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.ranking import engine as engine_module
+from sdretrieval.ranking.base import Plan
+from sdretrieval.ranking.engine import Engine, RankOptions, Result
+from sdretrieval.ranking.pruned import Pruned
+from sdretrieval.ranking.query import Query
+from sdretrieval.ranking.registry import make_ranker
+from sdretrieval.ranking.term_model import TermModel
+from sdretrieval.ranking.time.prior import Recency
+from sdretrieval.ranking.time.wrappers import AsOf, TimePrior
+from sdretrieval.ranking.weighting import BM25, Dirichlet, JelinekMercer, LuceneDirichlet
+
+N_DOCS, N_TERMS = 150_000, 60
+FEEDBACK = {"fb_docs": 20, "fb_terms": 30}
+MODELS = ["bm25", "ql", "tfidf", "rm3", "sd3", "blend", "axiomatic", "bo1", "rm", "sd", "dph", "lucene-qld"]
+
+
+@pytest.fixture(scope="module")
+def many() -> Snapshot:
+    """Three blocks of short documents of few words, so that scores tie; two words are in one block alone."""
+    random = np.random.default_rng(7)
+    chances = 1.0 / np.arange(1, N_TERMS + 1)
+    words = random.choice(N_TERMS, (N_DOCS, 6), p=chances / chances.sum())
+    rare = np.where(words >= N_TERMS - 2, np.arange(N_DOCS)[:, None] >> BITS, 1)
+    words = np.where(rare == 1, words, 0)
+    counts = csr_matrix((np.ones(words.size, int), (np.repeat(np.arange(N_DOCS), 6), words.ravel())))
+    times = random.integers(0, 10**12, N_DOCS)
+    return Snapshot.from_counts(counts, [f"w{i:02d}" for i in range(N_TERMS)], times=times)
+
+
+def ranked(snapshot: Snapshot, ranker, query: Query, options: RankOptions, bounds: bool, threads: int = 1) -> Result:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine_module, "BOUNDS_FROM", 0 if bounds else ALL)
+        [result] = Engine(snapshot, threads=threads).rank(ranker, [query], options)
+        return result
+
+
+def assert_same(snapshot: Snapshot, ranker, query: Query, hits: int, threads: int = 1) -> None:
+    options = RankOptions(hits=hits)
+    expected = ranked(snapshot, ranker, query, options, bounds=False)
+    found = ranked(snapshot, ranker, query, options, bounds=True, threads=threads)
+    assert found.docs.tolist() == expected.docs.tolist()
+    assert found.scores.tobytes() == expected.scores.tobytes()
+
+
+def assert_best(engine: Engine, plan: Plan, depth: int) -> None:
+    [(docs, scores)], [(expected, exact)] = engine.best([plan], depth), engine.best_of_all([plan], depth)
+    assert docs.tolist() == expected.tolist()
+    assert scores.tobytes() == exact.tobytes()
+
+
+@pytest.mark.parametrize("model", SETTINGS)
+@examples(8)
+@given(data=st.data())
+def test_every_model_on_small_collections(model: str, data: st.DataObject):
+    corpus = data.draw(corpora(max_docs=12, most=40))
+    words, values = data.draw(queries(corpus)), data.draw(settings_of(model))
+    snapshot = snapshot_of(corpus)
+    query = Query.from_words(snapshot, words, qid="q")
+    assert_same(snapshot, make_ranker(model, values), query, data.draw(st.sampled_from([1, 2, 5, ALL])))
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(("hits", "threads"), [(10, 1), (1000, 2)])
+def test_models_on_several_blocks(many: Snapshot, model: str, hits: int, threads: int):
+    ranker = make_ranker(model, FEEDBACK if model in ("rm3", "sd3", "blend", "axiomatic", "bo1") else {})
+    query = Query.from_words(many, ["w03", "w21", "w40", "w40"], qid="q")
+    assert_same(many, ranker, query, hits, threads)
+
+
+@pytest.mark.parametrize("wrap", [lambda r: AsOf(ranker=r), lambda r: TimePrior(ranker=r, prior=Recency())])
+def test_wrappers_on_several_blocks(many: Snapshot, wrap):
+    query = Query.from_words(many, ["w05", "w33"], qid="q", time=6 * 10**11)
+    assert_same(many, wrap(make_ranker("rm3", FEEDBACK)), query, 50)
+
+
+@pytest.mark.parametrize("depth", [1, 7, 1000, ALL])
+@pytest.mark.parametrize("weighting", [BM25(), BM25(2.5, 1.0), JelinekMercer(), Dirichlet(), LuceneDirichlet()])
+def test_plans_with_negative_weights(many: Snapshot, weighting, depth: int):
+    """Also such as no document can be found for with positive ones alone."""
+    engine = Engine(many)
+    for weights in ([0.5, 0.3, -0.4, 0.1], [-1.0, -0.2, -0.1, -3.0], [1.0, 0.0, -0.5, 1e-9]):
+        model = TermModel(np.array([2, 30, 44, 59]), np.array(weights))
+        assert_best(engine, Plan(model, weighting, with_constant=True), depth)
+
+
+def test_a_guess_that_was_too_high_is_made_good(many: Snapshot, monkeypatch):
+    """The word's documents are all in the block that is walked first; of the other blocks they are the worse ones."""
+    rows = np.arange(N_DOCS)
+    words = np.where(rows < 40_000, 0, np.where(rows % 3 == 0, 1, 2))
+    data = csr_matrix((np.ones(2 * N_DOCS, int), (np.tile(rows, 2), np.concatenate([words, words * 0 + 3]))))
+    snapshot = Snapshot.from_counts(data, ["best", "good", "none", "all"])
+    plan = Plan(TermModel(np.array([1, 2]), np.array([1.0, 0.5])), BM25())
+    calls = []
+    search = Pruned._search
+    monkeypatch.setattr(Pruned, "_search", lambda *given: lambda *way: calls.append(way) or search(*given)(*way))
+    assert_best(Engine(snapshot), plan, 50_000)
+    assert [guess for *_, guess in calls] == [True, False]
+
+
+def test_only_allowed_documents_are_found(many: Snapshot):
+    allowed = np.arange(N_DOCS) % 7 == 3
+    engine = Engine(many).view(many.statistics, allowed)
+    plan = Plan(TermModel(np.array([1, 20, 33]), np.array([0.2, 1.0, 0.7])), BM25())
+    assert_best(engine, plan, 300)
+    assert allowed[engine.best([plan], 300)[0][0]].all()
+
+
+def test_compact_postings_say_what_the_snapshot_says(many: Snapshot):
+    """Every posting once, in its block, in a cell of its count and length; those of count 1 last in their block."""
+    compact: Compact = many.compact
+    for term in range(N_TERMS):
+        span, at = slice(*many.term_ptr[term : term + 2]), compact.ptr[term]
+        edges = compact.blocks[at : compact.ptr[term + 1]]
+        assert len(edges) == 2 * compact.n_blocks + 1
+        block = np.repeat(np.arange(2 * compact.n_blocks) // 2, np.diff(edges))
+        docs, cells = compact.block_docs[span] + (block << BITS), compact.cells[compact.block_cells[span]]
+        order = np.argsort(docs)
+        assert docs[order].tolist() == many.term_docs[span].tolist()
+        counts = many.term_counts[span]
+        assert (cells[order, 0] <= counts).all() and (counts <= cells[order, 1]).all()
+        group = compact.group[docs[order]]
+        assert (cells[order, 2] <= group).all() and (group <= cells[order, 3]).all()
+        single = np.repeat(np.arange(2 * compact.n_blocks) % 2, np.diff(edges))[order]
+        assert ((counts == 1) == single).all()
