@@ -25,7 +25,7 @@ from sdretrieval.index import snapshot as module
 from sdretrieval.index.commit import latest_commit
 from sdretrieval.index.lucene.indexing import build_index
 from sdretrieval.index.snapshot import Snapshot, load_snapshot, open_snapshot, snapshot_folder, snapshot_state
-from sdretrieval.index.snapshot_format import ARRAYS, write_snapshot
+from sdretrieval.index.snapshot_format import ARRAYS, SNAPSHOT, derived_for_ranking, write_snapshot
 
 JANUARY = 1704067200000  # 2024-01-01T00:00:00Z in ms
 DOCUMENTS = [
@@ -253,14 +253,21 @@ def hostile(arrays: dict[str, np.ndarray], name: str, change) -> dict[str, np.nd
         ("times", lambda v: v[1:], "times.bin has 2 entries, doc_lengths has 3"),
         ("docid_text", lambda v: v.__setitem__(0, 0xFF), "docid_text_ptr.bin points into docid_text, which is not"),
         ("docid_text_ptr", lambda v: v.__setitem__(1, 2), "docid_text_ptr.bin points into the middle of a character"),
+        ("block_docs", lambda v: v.__setitem__(0, 60_000), "block_docs.bin does not follow from the others"),
+        ("blocks", lambda v: v.__setitem__(1, 1 << 30), "blocks.bin does not follow from the others"),
+        ("blocks_ptr", lambda v: v[:-1], "blocks_ptr.bin does not follow from the others"),
+        ("cells", lambda v: v.__setitem__(3, 1 << 40), "cells.bin does not follow from the others"),
+        ("length_group", lambda v: v.__setitem__(0, 9), "length_group.bin does not follow from the others"),
+        ("docid_rank", lambda v: v.__setitem__(0, 9), "docid_rank.bin does not follow from the others"),
     ],
 )
 def test_a_snapshot_from_elsewhere_is_checked_before_any_loop_runs(tmp_path, name, change, told):
     """Its checksums are right: whoever made it wrote both."""
     made = Snapshot.from_counts([[2, 1, 0], [0, 1, 0], [0, 0, 1]], ["a", "b", "c"], ["aä", "b", "c"])
-    fingerprint = write_snapshot(tmp_path, hostile(made.arrays, name, change))
+    whole = {**made.arrays, **derived_for_ranking(made.arrays)}
+    SNAPSHOT.write(tmp_path / "mark", hostile(whole, name, change), fingerprint="mark")
     with pytest.raises(IndexProblem, match=told):
-        load_snapshot(tmp_path / fingerprint)
+        load_snapshot(tmp_path / "mark")
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "[]", "{}", '{"format": 1e999}', '{"format": 2, "sizes": []}', "\xff"])
