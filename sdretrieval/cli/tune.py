@@ -71,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
     from sdretrieval.core.files import check_writable
     from sdretrieval.evaluate import compare_values
     from sdretrieval.evaluate.tune import tune, write_profile
+    from sdretrieval.ranking.base import Ranker
     from sdretrieval.ranking.wrapper import innermost
 
     began = time.perf_counter()
@@ -81,7 +82,8 @@ def run(args: argparse.Namespace) -> int:
     found = tune(
         problem, ranker, space, method=args.method, budget=args.budget, folds=args.folds, seed=args.seed, trace=trace
     )
-    write_profile(args.output, innermost(ranker.with_(**found.settings)))  # a profile is of a model, not of its time
+    best = ranker.with_(**found.settings)
+    write_profile(args.output, innermost(best) if isinstance(best, Ranker) else best)  # of the model, not of its time
     compared = compare_values(found.values, found.default_values, measure=args.measure)
     print(f"{args.measure}, mean over {len(found.values)} topics")
     print(f"  as started             {found.default_mean:.4f}")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from typing import Any
 
 import numpy as np
 
 from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.times import parse_time
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.ranking.base import Ranker
 from sdretrieval.ranking.engine import Engine, RankOptions, Result
@@ -28,6 +30,14 @@ def ranker_of(model: str | Ranker, profile: str | None, settings: Mapping[str, A
             remedy=f'Write "{model.name}", or make the change with model.with_(…).',
         )
     return model
+
+
+def time_of(value: str | float | date) -> int:
+    """The time of asking, in ms since 1970."""
+    try:
+        return parse_time(value)
+    except ValueError as error:
+        raise ParameterError(str(error)) from None
 
 
 def check_missing(missing: str) -> str:

@@ -16,6 +16,7 @@ import dataclasses
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,7 +27,7 @@ from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.core.jvm import start_jvm
 from sdretrieval.index.index_notes import read_notes
 from sdretrieval.index.snapshot import Snapshot, open_snapshot
-from sdretrieval.plugins.common import check_missing, document_numbers, ranker_of, rescored
+from sdretrieval.plugins.common import check_missing, document_numbers, ranker_of, rescored, time_of
 from sdretrieval.ranking.base import Ranker
 from sdretrieval.ranking.engine import Engine, Judgments, RankOptions, Result
 from sdretrieval.ranking.query import Query
@@ -93,23 +94,36 @@ class Reranker:
 
     # -- Pyserini's methods ----------------------------------------------------------------------------------
     def search(
-        self, q: str, k: int = 10, *, relevant: Iterable[str] = (), nonrelevant: Iterable[str] = ()
+        self,
+        q: str,
+        k: int = 10,
+        *,
+        relevant: Iterable[str] = (),
+        nonrelevant: Iterable[str] = (),
+        time: str | float | date | None = None,
     ) -> list[Hit]:
         """The best ``k`` documents of the whole collection; none where no word of the query is known.
 
-        ``relevant`` and ``nonrelevant`` are docids judged by the user: feedback that need not be guessed.
+        ``relevant`` and ``nonrelevant`` are docids judged by the user: feedback that need not be guessed. ``time`` is
+        that of asking, for models that know about time (``time_aware``).
         """
         check_hits(k)
-        query, judged = self._query(q), {"": self._judgments(relevant, nonrelevant)}
+        query, judged = self._query(q, time=time), {"": self._judgments(relevant, nonrelevant)}
         results = self._engine.rank(self.model, [query], RankOptions(hits=k, judged=judged, prune=self.prune))
         return self._hits(next(results))
 
     def batch_search(
-        self, queries: Sequence[str], qids: Sequence[str], k: int = 10, threads: int = 1
+        self,
+        queries: Sequence[str],
+        qids: Sequence[str],
+        k: int = 10,
+        threads: int = 1,
+        *,
+        times: Mapping[str, str | float | date] | None = None,
     ) -> dict[str, list[Hit]]:
-        """``{qid: hits}``, as Pyserini's ``batch_search``."""
+        """``{qid: hits}``, as Pyserini's ``batch_search``; ``times`` are those of asking, by qid."""
         check_hits(k)
-        prepared = self._queries(queries, qids)
+        prepared = self._queries(queries, qids, times)
         results = Engine(self.snapshot, threads=threads).rank(
             self.model, prepared, RankOptions(hits=k, prune=self.prune)
         )
@@ -117,7 +131,13 @@ class Reranker:
 
     # -- hits of another searcher ----------------------------------------------------------------------------
     def rerank(
-        self, q: str, hits: Sequence[H], *, relevant: Iterable[str] = (), nonrelevant: Iterable[str] = ()
+        self,
+        q: str,
+        hits: Sequence[H],
+        *,
+        relevant: Iterable[str] = (),
+        nonrelevant: Iterable[str] = (),
+        time: str | float | date | None = None,
     ) -> list[H]:
         """The same hits (new objects of the same type) with new scores, in their new order.
 
@@ -125,13 +145,19 @@ class Reranker:
         word leaves the hits as they are.
         """
         judged = {"": self._judgments(relevant, nonrelevant)}
-        return self._reranked([self._query(q)], {"": hits}, judged, 1)[""]
+        return self._reranked([self._query(q, time=time)], {"": hits}, judged, 1)[""]
 
     def batch_rerank(
-        self, queries: Sequence[str], qids: Sequence[str], hits: Mapping[str, Sequence[H]], threads: int = 1
+        self,
+        queries: Sequence[str],
+        qids: Sequence[str],
+        hits: Mapping[str, Sequence[H]],
+        threads: int = 1,
+        *,
+        times: Mapping[str, str | float | date] | None = None,
     ) -> dict[str, list[H]]:
         """What :meth:`rerank` does, for the ``{qid: hits}`` of a ``batch_search``."""
-        prepared = self._queries(queries, qids)
+        prepared = self._queries(queries, qids, times)
         unknown = sorted(set(hits) - {query.qid for query in prepared})
         if unknown:
             raise InputError(
@@ -178,20 +204,23 @@ class Reranker:
         # Asked for anew each time: `set_language` and `set_analyzer` may come later.
         return lambda text: words_by(own.get_analyzer())(text)
 
-    def _query(self, text: str, qid: str = "") -> Query:
+    def _query(self, text: str, qid: str = "", time: str | float | date | None = None) -> Query:
         if not isinstance(text, str):
             raise ParameterError(
                 f"a query must be a text; got {type(text).__name__}",
                 remedy="Feedback needs the words: a Lucene query object has no text to learn from.",
             )
-        return Query.from_words(self.snapshot, self._analyze(text), qid=qid, text=text)
+        asked = None if time is None else time_of(time)
+        return Query.from_words(self.snapshot, self._analyze(text), qid=qid, text=text, time=asked)
 
-    def _queries(self, queries: Sequence[str], qids: Sequence[str]) -> list[Query]:
+    def _queries(
+        self, queries: Sequence[str], qids: Sequence[str], times: Mapping[str, str | float | date] | None
+    ) -> list[Query]:
         if len(queries) != len(qids):
             raise ParameterError(f"{len(queries)} queries, but {len(qids)} qids")
         if len(set(qids)) != len(qids):
             raise ParameterError(f"qids must be unique; {len(qids) - len(set(qids))} are repeated")
-        return [self._query(text, qid) for text, qid in zip(queries, qids, strict=True)]
+        return [self._query(text, qid, (times or {}).get(qid)) for text, qid in zip(queries, qids, strict=True)]
 
     def _judgments(self, relevant: Iterable[str], nonrelevant: Iterable[str]) -> Judgments:
         def numbers(docids: Iterable[str]) -> np.ndarray:

@@ -15,6 +15,7 @@ import inspect
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from sdretrieval.core.errors import InputError, JavaError
 from sdretrieval.core.parameters import domains
 from sdretrieval.core.progress import progress
 from sdretrieval.index.snapshot import Snapshot
-from sdretrieval.plugins.common import check_missing, document_numbers, ranker_of, rescored
+from sdretrieval.plugins.common import check_missing, document_numbers, ranker_of, rescored, time_of
 from sdretrieval.ranking.base import Ranker
 from sdretrieval.ranking.engine import Engine, RankOptions, Result
 from sdretrieval.ranking.models.lucene_models import LuceneRanker
@@ -101,12 +102,22 @@ class _OverIndex(pt.Transformer):
         return f"{type(self).__name__}({', '.join(words)})"
 
     def _queries(self, frame: pd.DataFrame) -> list[Query]:
-        """One query a row, numbered by place: ``query_toks`` where there are any, else the text analysed."""
+        """One query a row, numbered by place: ``query_toks`` where there are any, else the text analysed.
+
+        A column ``time`` has the times of asking, for models that know about time.
+        """
         if "query_toks" in frame.columns:
             given = enumerate(frame["query_toks"])
-            return [query_of_tokens(self.snapshot, tokens, str(i)) for i, tokens in given]
-        topics = (Topic(str(i), str(text)) for i, text in enumerate(frame["query"]))
-        return [Query.from_topic(self.snapshot, topic) for topic in topics]
+            queries = [query_of_tokens(self.snapshot, tokens, str(i)) for i, tokens in given]
+        else:
+            topics = (Topic(str(i), str(text)) for i, text in enumerate(frame["query"]))
+            queries = [Query.from_topic(self.snapshot, topic) for topic in topics]
+        if "time" not in frame.columns:
+            return queries
+        return [
+            query if pd.isna(time) else replace(query, time=time_of(time))
+            for query, time in zip(queries, frame["time"].tolist(), strict=True)
+        ]
 
 
 class SDRetriever(_OverIndex):

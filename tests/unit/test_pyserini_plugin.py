@@ -26,6 +26,7 @@ from sdretrieval.index.snapshot import Snapshot, open_snapshot
 from sdretrieval.plugins.pyserini import Hit, Reranker
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.retrieval import rerank, search
+from sdretrieval.ranking.time.wrappers import AsOf
 
 pytestmark = pytest.mark.java
 
@@ -350,3 +351,22 @@ def test_pyserini_may_start_java_first(index, tmp_path):
 def test_opening_twice_uses_one_snapshot(index):
     first, second = Reranker(index), Reranker(str(index))
     assert first.snapshot.fingerprint == second.snapshot.fingerprint == open_snapshot(index).fingerprint
+
+
+def test_models_that_know_about_time_get_the_time_of_asking(tmp_path):
+    documents = (Document(f"doc{n}", "river bridge", time=n * 86_400_000) for n in range(9))
+    build_index(documents, tmp_path / "dated")
+    model = Reranker(tmp_path / "dated", AsOf(ranker=make_ranker("bm25")))
+    past = {f"doc{n}" for n in range(4)}
+    found = model.search("river", time="1970-01-05")
+    assert {hit.docid for hit in found} == past
+    everything = Reranker(tmp_path / "dated", "bm25").search("river", 9)
+    assert {hit.docid for hit in model.rerank("river", everything, time="1970-01-05")} == past
+    times = {"a": "1970-01-05", "b": 0.0}
+    batch = model.batch_search(["river", "bridge"], ["a", "b"], times=times)
+    assert {hit.docid for hit in batch["a"]} == past and not batch["b"]
+    assert {hit.docid for hit in model.batch_rerank(["river"], ["a"], {"a": everything}, times=times)["a"]} == past
+    with pytest.raises(InputError, match="needs the time of every topic"):
+        model.search("river")
+    with pytest.raises(ParameterError, match="not a time"):
+        model.search("river", time="soon")

@@ -20,6 +20,7 @@ from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.index.lucene.indexing import build_index
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.retrieval import rerank, search
+from sdretrieval.ranking.time.wrappers import AsOf
 
 pd = pytest.importorskip("pandas")
 pt = pytest.importorskip("pyterrier")
@@ -389,3 +390,17 @@ def test_texts_are_loaded_by_get_text(index):
     assert {"text", "body"} <= set(everything.columns)
     with pytest.raises(InputError, match="no text of 'nowhere'"):
         pt.text.get_text(SDIndex(index), "text")(pd.DataFrame({"docno": ["nowhere"]}))
+
+
+def test_a_column_of_times_is_the_time_of_asking(tmp_path):
+    build_index((Document(f"doc{n}", "river bridge", time=n * 86_400_000) for n in range(9)), tmp_path / "dated")
+    past = AsOf(ranker=make_ranker("bm25"))
+    topics = pd.DataFrame(
+        [["a", "river", "1970-01-05"], ["b", "bridge", "1970-01-03"]], columns=["qid", "query", "time"]
+    )
+    found = SDRetriever(tmp_path / "dated", past)(topics)
+    assert found.groupby("qid")["docno"].size().to_dict() == {"a": 4, "b": 2}
+    again = (SDRetriever(tmp_path / "dated", "bm25") >> SDReranker(tmp_path / "dated", past))(topics)
+    assert again.groupby("qid")["docno"].size().to_dict() == {"a": 4, "b": 2}
+    with pytest.raises(InputError, match="needs the time of every topic"):
+        SDRetriever(tmp_path / "dated", past)(topics.assign(time=[None, "1970-01-03"]))

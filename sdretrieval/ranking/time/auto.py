@@ -50,7 +50,7 @@ counts as one relevant document, and those found there as themselves:
     S_i = (S + Σ_{j<i} ω_j q_j)/(1 + Σ_{j<i} ω_j)        q_j = S_j k_q(t_j) / (1 - S_j + S_j k_q(t_j))
 
 a_q is the belief in E as above, E the log likelihood of either half of the topics by the habit of the other; or of the
-topic itself, by a habit that is spread evenly over the windows, where none could be learnt.
+topic itself, by a habit that is spread evenly over the windows, where none could be learnt or the halves disagree.
 
 The collection is what the query sees: as-of counts no later document. Undated documents keep their scores.
 """
@@ -250,7 +250,7 @@ def habit_of(topics: Sequence[Around]) -> Habit:
     halves = topics[::2], topics[1::2]
     crossed = zip(map(fitted, halves), reversed(halves), strict=True)
     evidence = sum(habit.evidence_of(topic)[0] for habit, half in crossed for topic in half)
-    return replace(fitted(topics), evidence=evidence)
+    return replace(fitted(topics), evidence=evidence) if evidence > PRICE else UNLEARNT
 
 
 def fitted(topics: Sequence[Around]) -> Habit:
