@@ -1,11 +1,12 @@
 # make demo     set up, then index, rank and evaluate the demo collection
 # make test     set up, then lint and run the whole test suite
 # make lint     ruff (rules and format), mypy, and the rooms of the package with import-linter
+# make faults   kill, cut the power, fill disks, damage files: the long form of tests/faults
 # make docs     build the site into build/site; it needs no network to read
 # make fuzz     altered files for every reader, N of them (default 10000); a short form is part of the tests
 # make bench    ratios against peers, measured in one run each
 # make results  regenerate docs/RESULTS.md from the collections in ../shared/data
-# make java     recompile the shipped Java class; needs a JDK, which users do not
+# make java     recompile the shipped Java classes; needs a JDK, which users do not
 # make venv     set up what runs need; make dev: and what tests and lint need
 # make clean    remove the environment, the tools' caches and build/
 # PYTHON=python3.12 takes another interpreter, VENV=folder another place for the environment.
@@ -22,7 +23,7 @@ export XDG_CACHE_HOME := $(abspath $(VENV))/cache
 export IR_DATASETS_HOME := $(abspath $(VENV))/cache/ir_datasets
 export PYSERINI_CACHE := $(abspath $(VENV))/cache/pyserini
 
-.PHONY: help venv dev demo test lint docs fuzz bench results java clean
+.PHONY: help venv dev demo test faults fuzz lint docs bench results java clean
 help:
 	@sed -n '1,/^[^#]/s/^# //p' Makefile
 
@@ -63,6 +64,9 @@ lint: dev
 
 test: dev lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+faults: dev
+	FAULTS=1000 $(BIN)/python -m pytest tests/faults
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict --site-dir build/site

@@ -67,7 +67,7 @@ def main(folder: Path, seed: str) -> None:
     from sdretrieval.index.snapshot import open_snapshot
 
     index, (built, appended, replaced, _, overwritten) = folder / "index", states()
-    (folder / "topics.tsv").write_text("1\ta b\n2\tc v0\n3\tv2\n")
+    (folder / "topics.tsv").write_text("1\ta b\n2\tc v0\n3\tv1\n")
     (folder / "qrels.txt").write_text("1 0 d1 1\n2 0 d2 1\n3 0 d3 1\n")
     given = ["--index", str(index), "--topics", str(folder / "topics.tsv")]
     tuning = [
