@@ -25,6 +25,7 @@ from sdretrieval.collection.analyzer import AnalyzerSpec
 from sdretrieval.core import sorted_strings
 from sdretrieval.core.errors import IndexProblem, ParameterError, SdretrievalError
 from sdretrieval.core.packed_strings import PackedStrings
+from sdretrieval.core.safe_json import parse_json
 from sdretrieval.index.snapshot import Snapshot, load_snapshot, open_snapshot, snapshot_folder
 from sdretrieval.index.snapshot_format import snapshot_problem, write_snapshot
 from sdretrieval.index.statistics import Statistics
@@ -242,7 +243,7 @@ def _read_manifest(place: str, storage: Hadoop | Mounted) -> dict[str, Any]:
 def checked_manifest(content: bytes, shown: str) -> dict[str, Any]:
     """A manifest whose names of shards and snapshots may become paths."""
     try:
-        manifest = json.loads(content.decode("utf-8"))
+        manifest = parse_json(content.decode("utf-8"))
         if manifest["format"] > FORMAT:
             raise IndexProblem(
                 f"{shown} is of format {manifest['format']}; this is a program for up to {FORMAT}.",
