@@ -1,0 +1,178 @@
+"""Speed on millions of passages of real text, against Lucene in the same process: ratios, one run.
+
+    python -m benchmarks.scale                      # 2 million passages
+    python -m benchmarks.scale --passages 250000    # another size: growth is one size's ms against another's
+    python -m benchmarks.scale --topics 100 --models rm3-10,sd3
+
+The corpus is made by ../shared/tools/scale_corpus.py and indexed once, below .cache. Both sides get the same analysed
+index, topics and number of hits. Lucene's side is Anserini's SimpleSearcher with RM3 of as many feedback documents and
+words. Every result of sdretrieval is compared with exhaustive scoring, to the bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.corpus import CACHE
+from sdretrieval.collection.corpus import Reader
+from sdretrieval.collection.records import Topic
+from sdretrieval.collection.trec import read_topics
+from sdretrieval.core.jvm import java_class, start_jvm
+from sdretrieval.index.lucene.indexing import build_index
+from sdretrieval.index.snapshot import Snapshot, open_snapshot, snapshot_folder
+from sdretrieval.ranking import engine as engine_module
+from sdretrieval.ranking.engine import Engine, RankOptions
+from sdretrieval.ranking.query import Query
+from sdretrieval.ranking.registry import make_ranker
+
+TOOL = Path(__file__).resolve().parent.parent.parent / "shared" / "tools" / "scale_corpus.py"
+HITS, THREADS, ALONE = 1000, 2, 200
+# name -> model, its settings, feedback documents and words of the RM3 it is measured against
+CASES = {
+    "rm3-10": ("rm3", {"fb_docs": 10, "fb_terms": 10}, (10, 10)),
+    "rm3-100": ("rm3", {"fb_docs": 100, "fb_terms": 100}, (100, 100)),
+    "anserini-10": ("rm3", {"mode": "anserini", "fb_docs": 10, "fb_terms": 10}, (10, 10)),
+    "sd3": ("sd3", {"fb_docs": 20, "fb_terms": 40}, (20, 40)),
+    "blend": ("blend", {}, (20, 40)),
+    "sd": ("sd", {"fb_docs": 100}, (100, 100)),
+}
+
+
+def corpus(passages: int) -> tuple[Path, Path]:
+    """Index and topics, made where they are not there."""
+    folder = CACHE / f"scale-{passages}"
+    if not (folder / "topics.tsv").is_file():
+        if not TOOL.is_file():
+            sys.exit(f"{TOOL} is not there: it makes the corpus of real text that this benchmark measures on")
+        subprocess.run([sys.executable, str(TOOL), str(folder), "--passages", str(passages)], check=True)
+    index = folder / "index"
+    if not index.exists():
+        build_index(Reader(date="date").read([folder / "docs.jsonl"]), index, store_docvectors=True, store_raw=False)
+    return index, folder / "topics.tsv"
+
+
+class Lucene:
+    """Anserini's searcher; results stay in Java, where they cost nothing here."""
+
+    def __init__(self, index: Path, topics: Sequence[Topic], fb_docs: int, fb_terms: int) -> None:
+        start_jvm()
+        self.searcher = java_class("io.anserini.search.SimpleSearcher")(str(index))
+        self.searcher.set_bm25(0.9, 0.4)
+        self.searcher.set_rm3(None, fb_terms, fb_docs, 0.5, False, True)
+        self.topics = topics
+
+    def run(self, topics: Sequence[Topic], threads: int) -> None:
+        texts, qids = java_class("java.util.ArrayList")(), java_class("java.util.ArrayList")()
+        for topic in topics:
+            texts.add(topic.text)
+            qids.add(topic.qid)
+        self.searcher.batch_search(texts, qids, HITS, threads)
+
+    def one(self, topic: Topic) -> None:
+        self.run([topic], 1)
+
+
+class Ours:
+    """An engine and a model."""
+
+    def __init__(self, snapshot: Snapshot, model: str, settings: dict) -> None:
+        self.snapshot, self.ranker, self.engines = snapshot, make_ranker(model, settings), {}
+        for threads in (1, THREADS):
+            self.engines[threads] = Engine(snapshot, threads=threads)
+
+    def rank(self, topics: Sequence[Topic], threads: int, bounds: bool = True) -> list:
+        queries = [Query.from_topic(self.snapshot, topic) for topic in topics]
+        known, engine_module.BOUNDS_FROM = engine_module.BOUNDS_FROM, 0 if bounds else sys.maxsize
+        try:
+            return list(self.engines[threads].rank(self.ranker, queries, RankOptions(hits=HITS)))
+        finally:
+            engine_module.BOUNDS_FROM = known
+
+    def run(self, topics: Sequence[Topic], threads: int) -> None:
+        self.rank(topics, threads)
+
+    def one(self, topic: Topic) -> None:
+        self.rank([topic], 1)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def both_clocks(work: Callable[[], object]) -> tuple[float, float]:
+    """Seconds by the clock on the wall and of the processors: on a busy machine the second says more."""
+    began = time.process_time()
+    return seconds(work), time.process_time() - began
+
+
+def compare(name: str, snapshot: Snapshot, index: Path, topics: Sequence[Topic], rounds: int) -> None:
+    model, settings, (docs, words) = CASES[name]
+    ours, peer = Ours(snapshot, model, settings), Lucene(index, topics, docs, words)
+    for side in (ours, peer):  # compiled, and warm
+        side.run(topics[:50], THREADS)
+    times = np.array([[both_clocks(lambda s=s: s.run(topics, THREADS)) for s in (ours, peer)] for _ in range(rounds)])
+    wall, processor = np.median(times[:, 1] / times[:, 0], axis=0)
+    rates = len(topics) / np.median(times[:, :, 0], axis=0)
+    print(f"{name}: {rates[0]:.0f} queries a second against Lucene's {rates[1]:.1f}: {wall:.1f} x", end="")
+    print(f" ({processor:.1f} x by processor time, {1000 * np.median(times[:, 0, 1]) / len(topics):.1f} ms a query)")
+    alone = topics[:ALONE]
+    times = np.array([(seconds(lambda t=t: ours.one(t)), seconds(lambda t=t: peer.one(t))) for t in alone]) * 1000
+    shown = [np.percentile(times[:, side], (50, 95, 99)) for side in (0, 1)]
+    told = [" ".join(f"{value:.1f}" for value in values) for values in shown]
+    print(f"  one at a time, one thread, ms (p50, p95, p99): {told[0]}; Lucene {told[1]}", flush=True)
+    same(ours, topics)
+
+
+def same(ours: Ours, topics: Sequence[Topic]) -> None:
+    found, expected = (ours.rank(topics, THREADS, bounds) for bounds in (True, False))
+    different = sum(
+        a.docs.tolist() != b.docs.tolist() or a.scores.tobytes() != b.scores.tobytes()
+        for a, b in zip(found, expected, strict=True)
+    )
+    print(f"  results that differ from exhaustive scoring: {different} of {len(topics)}", flush=True)
+
+
+def machine(snapshot: Snapshot, index: Path) -> None:
+    """The snapshot's size, the process's memory, and what the memory can do."""
+    files = list(snapshot_folder(index).rglob("*.bin"))
+    size, lucene = (sum(path.stat().st_size for path in paths) / 1e6 for paths in (files, index.iterdir()))
+    per_posting = 1e6 * size / snapshot.n_postings
+    print(f"snapshot {size:.0f} MB ({per_posting:.1f} bytes a posting), Lucene's index {lucene:.0f} MB")
+    print(
+        f"memory at its most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:.0f} MB, mapped files included"
+    )
+    numbers = np.ones(1 << 25)
+    rate = numbers.nbytes / min(seconds(lambda: numbers.sum()) for _ in range(5)) / 1e9
+    print(f"memory is read at {rate:.1f} GB a second; a posting that is walked has 3 bytes")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--passages", type=int, default=2_000_000)
+    parser.add_argument("--topics", type=int, default=500, help="how many of the 500")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--models", default=",".join(CASES), help=f"some of {', '.join(CASES)}")
+    args = parser.parse_args()
+    index, path = corpus(args.passages)
+    topics = list(read_topics(path))[: args.topics]
+    opening = seconds(lambda: Engine(open_snapshot(index)))
+    snapshot = open_snapshot(index)
+    print(f"{snapshot.n_docs:,} passages, {snapshot.n_postings:,} postings, {len(topics)} topics, {HITS} hits")
+    print(f"opening the snapshot and making an engine: {1000 * opening:.0f} ms")
+    for name in args.models.split(","):
+        compare(name, snapshot, index, topics, args.rounds)
+    machine(snapshot, index)
+
+
+if __name__ == "__main__":
+    main()
