@@ -64,16 +64,21 @@ def gain_loss_figure(data: Mapping[str, Any], run: int, measure: int = 0, width:
 
 
 def time_figure(data: Mapping[str, Any], slices: Mapping[str, Any], measure: int = 0, width: float = 6.0) -> Figure:
-    """A measure by period, one line per run."""
+    """A measure by period, one line per run, with 95 % intervals and the number of topics below each period."""
     figure, axes = empty_plot(width, 0.5 * width)
     positions = range(len(slices["labels"]))
     _draw_runs(axes, data, positions, [values[measure] for values in slices["values"]])
+    for colour, values, margins in zip(cycle(COLOURS), slices["values"], slices["margins"], strict=False):
+        for place, value, margin in zip(positions, values[measure], margins[measure], strict=True):
+            if margin is not None:
+                axes.plot([place] * 2, [max(0.0, value - margin), value + margin], color=colour, alpha=0.35)
     every = max(1, -(-len(slices["labels"]) // 8))
-    axes.set_xticks(list(positions)[::every], slices["labels"][::every])
+    counted = [f"{label}\n({n})" for label, n in zip(slices["labels"], slices["topics"], strict=True)]
+    axes.set_xticks(list(positions)[::every], counted[::every])
     if max(map(len, slices["labels"]), default=0) > 4:  # days and weeks would run into each other
         axes.tick_params(axis="x", labelrotation=30)
     whose = {"query": "query", "relevant": "relevant documents"}[slices["by"]]
-    axes.set(xlabel=f"{slices['period'].capitalize()} of the {whose}", ylim=(0, None))
+    axes.set(xlabel=f"{slices['period'].capitalize()} of the {whose} (topics)", ylim=(0, None))
     axes.set_ylabel(data["measures"][measure])
     return figure
 
