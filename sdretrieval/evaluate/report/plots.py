@@ -68,17 +68,20 @@ def time_figure(data: Mapping[str, Any], slices: Mapping[str, Any], measure: int
     figure, axes = empty_plot(width, 0.5 * width)
     positions = range(len(slices["labels"]))
     _draw_runs(axes, data, positions, [values[measure] for values in slices["values"]])
-    for colour, values, margins in zip(cycle(COLOURS), slices["values"], slices["margins"], strict=False):
+    highest = max((v for values in slices["values"] for v in values[measure] if v is not None), default=1.0)
+    runs = len(slices["values"])
+    for run, (colour, values, margins) in enumerate(zip(cycle(COLOURS), slices["values"], slices["margins"])):
         for place, value, margin in zip(positions, values[measure], margins[measure], strict=True):
             if margin is not None:
-                axes.plot([place] * 2, [max(0.0, value - margin), value + margin], color=colour, alpha=0.35)
+                beside = place + 0.03 * (run - (runs - 1) / 2)  # so that no run's hides another's
+                axes.plot([beside] * 2, [max(0.0, value - margin), value + margin], color=colour, alpha=0.35)
     every = max(1, -(-len(slices["labels"]) // 8))
     counted = [f"{label}\n({n})" for label, n in zip(slices["labels"], slices["topics"], strict=True)]
     axes.set_xticks(list(positions)[::every], counted[::every])
     if max(map(len, slices["labels"]), default=0) > 4:  # days and weeks would run into each other
         axes.tick_params(axis="x", labelrotation=30)
     whose = {"query": "query", "relevant": "relevant documents"}[slices["by"]]
-    axes.set(xlabel=f"{slices['period'].capitalize()} of the {whose} (topics)", ylim=(0, None))
+    axes.set(xlabel=f"{slices['period'].capitalize()} of the {whose} (topics)", ylim=(0, 1.4 * highest or None))
     axes.set_ylabel(data["measures"][measure])
     return figure
 

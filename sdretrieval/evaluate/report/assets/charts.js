@@ -39,6 +39,7 @@ function lineChart({ labels, series, xTitle, yTitle, every = 1, wide = false, de
   const present = series.flatMap((s) => s.values).filter((v) => v !== null);
   const highest = Math.max(0.05, ...present);
   const most = counts ? Math.max(1, ...counts) : 1;
+  const beside = (run) => 3 * (run - (series.length - 1) / 2); // whiskers of several runs do not hide each other
   const size = (i) => (counts ? 2.2 + 3 * Math.sqrt(counts[i] / most) : 4.2);
   const scale = ticks(0, highest, 5);
   const limit = scale.found[scale.found.length - 1];
@@ -62,7 +63,7 @@ function lineChart({ labels, series, xTitle, yTitle, every = 1, wide = false, de
       const known = values.map((v, i) => [i, v]).filter(([, v]) => v !== null);
       return svg("g", { vars: runColour(run) },
         svg("polyline", { class: "line", points: known.map(([i, v]) => `${x(i)},${y(v)}`).join(" ") }),
-        known.map(([i, v]) => margins && margins[i] !== null && svg("line", { class: "margin", x1: x(i), x2: x(i),
+        known.map(([i, v]) => margins && margins[i] !== null && svg("line", { class: "margin", x1: x(i) + beside(run), x2: x(i) + beside(run),
           y1: y(Math.max(0, v - margins[i])), y2: y(Math.min(limit, v + margins[i])) })),
         known.map(([i, v]) => marker(run, x(i), y(v), size(i))));
     }));
