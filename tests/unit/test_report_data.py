@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from sdretrieval.collection.records import Qrels, Ranking, Run, Topic
 from sdretrieval.core.errors import ParameterError
@@ -130,6 +131,14 @@ def test_slices_are_those_of_the_evaluation_by_time(collection, data):
     expected = evaluate_by_time(runs[1].run, qrels, times, by_query["period"], MEASURES)
     assert by_query["labels"] == [s.period for s in expected]
     assert by_query["values"][1][0] == [s.evaluation.mean["AP"] for s in expected]
+    assert by_query["topics"] == [s.topics for s in expected]
+    for part, margin in zip(expected, by_query["margins"][1][0], strict=True):
+        values = list(part.evaluation.per_topic["AP"].values())
+        if len(values) == 1:
+            assert margin is None  # one topic tells nothing about the spread
+        else:
+            interval = scipy.stats.t.interval(0.95, len(values) - 1, np.mean(values), scipy.stats.sem(values))
+            assert 2 * margin == pytest.approx(interval[1] - interval[0])
 
 
 def test_what_is_not_there_leaves_gaps(collection):

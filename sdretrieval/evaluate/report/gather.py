@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from sdretrieval import __version__
 from sdretrieval.collection.records import Ranking, Topic
 from sdretrieval.core.errors import ParameterError
@@ -271,7 +273,18 @@ def _by_period(parts: Sequence[Sequence[TimeSlice]], names: Sequence[str]) -> di
             [[_number(t[label].evaluation.mean[m]) if label in t else None for label in labels] for m in names]
             for t in table
         ],
+        "margins": [[[_margin(t.get(label), m) for label in labels] for m in names] for t in table],
     }
+
+
+def _margin(part: TimeSlice | None, measure: str) -> float | None:
+    """Half of the 95 % confidence interval of a period's mean (Student); None where one topic has no variance."""
+    values = np.fromiter(part.evaluation.per_topic[measure].values(), np.float64) if part else np.zeros(0)
+    if len(values) < 2:
+        return None
+    from scipy import stats  # takes its time to load
+
+    return _number(float(stats.t.ppf(0.975, len(values) - 1)) * float(values.std(ddof=1)) / math.sqrt(len(values)))
 
 
 def _number(value: float) -> float | None:

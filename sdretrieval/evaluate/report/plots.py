@@ -64,16 +64,24 @@ def gain_loss_figure(data: Mapping[str, Any], run: int, measure: int = 0, width:
 
 
 def time_figure(data: Mapping[str, Any], slices: Mapping[str, Any], measure: int = 0, width: float = 6.0) -> Figure:
-    """A measure by period, one line per run."""
+    """A measure by period, one line per run, with 95 % intervals and the number of topics below each period."""
     figure, axes = empty_plot(width, 0.5 * width)
     positions = range(len(slices["labels"]))
     _draw_runs(axes, data, positions, [values[measure] for values in slices["values"]])
+    highest = max((v for values in slices["values"] for v in values[measure] if v is not None), default=1.0)
+    runs = len(slices["values"])
+    for run, (colour, values, margins) in enumerate(zip(cycle(COLOURS), slices["values"], slices["margins"])):
+        for place, value, margin in zip(positions, values[measure], margins[measure], strict=True):
+            if margin is not None:
+                beside = place + 0.03 * (run - (runs - 1) / 2)  # so that no run's hides another's
+                axes.plot([beside] * 2, [max(0.0, value - margin), value + margin], color=colour, alpha=0.35)
     every = max(1, -(-len(slices["labels"]) // 8))
-    axes.set_xticks(list(positions)[::every], slices["labels"][::every])
+    counted = [f"{label}\n({n})" for label, n in zip(slices["labels"], slices["topics"], strict=True)]
+    axes.set_xticks(list(positions)[::every], counted[::every])
     if max(map(len, slices["labels"]), default=0) > 4:  # days and weeks would run into each other
         axes.tick_params(axis="x", labelrotation=30)
     whose = {"query": "query", "relevant": "relevant documents"}[slices["by"]]
-    axes.set(xlabel=f"{slices['period'].capitalize()} of the {whose}", ylim=(0, None))
+    axes.set(xlabel=f"{slices['period'].capitalize()} of the {whose} (topics)", ylim=(0, 1.4 * highest or None))
     axes.set_ylabel(data["measures"][measure])
     return figure
 

@@ -31,12 +31,16 @@ function ticks(low, high, about) {
 /** Charts are drawn for the room there is, so that their text stays readable on a phone. */
 const narrow = window.matchMedia("(max-width: 46rem)");
 
-/** Lines over labelled positions: recall levels or periods. series: [{run, values}] */
-function lineChart({ labels, series, xTitle, yTitle, every = 1, wide = false, describe, hidden = new Set() }) {
+/** Lines over labelled positions: recall levels or periods. series: [{run, values, margins}]
+ *  counts: topics behind each position; drawn as bars, and as the size of markers, so that one topic does not look like thirty. */
+function lineChart({ labels, series, xTitle, yTitle, every = 1, wide = false, describe, counts = null, hidden = new Set() }) {
   const [W, H] = narrow.matches ? [350, 280] : wide ? [1020, 360] : [640, 380];
   const left = 48, right = wide ? 30 : 14, top = 10, bottom = 46;
   const present = series.flatMap((s) => s.values).filter((v) => v !== null);
   const highest = Math.max(0.05, ...present);
+  const most = counts ? Math.max(1, ...counts) : 1;
+  const beside = (run) => 3 * (run - (series.length - 1) / 2); // whiskers of several runs do not hide each other
+  const size = (i) => (counts ? 2.2 + 3 * Math.sqrt(counts[i] / most) : 4.2);
   const scale = ticks(0, highest, 5);
   const limit = scale.found[scale.found.length - 1];
   const x = (i) => left + (W - left - right) * (labels.length < 2 ? 0.5 : i / (labels.length - 1));
@@ -52,12 +56,16 @@ function lineChart({ labels, series, xTitle, yTitle, every = 1, wide = false, de
       svg("text", { x: x(i), y: H - bottom + 18, "text-anchor": "middle" }, label)),
     svg("text", { x: (left + W - right) / 2, y: H - 6, "text-anchor": "middle" }, xTitle),
     svg("text", { transform: `translate(13 ${(top + H - bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, yTitle),
+    counts && counts.map((n, i) => svg("line", { class: "count", x1: x(i), x2: x(i), y1: H - bottom,
+      y2: H - bottom - (36 * n) / most })),
     guide,
-    series.filter((s) => !hidden.has(s.run)).map(({ run, values }) => {
+    series.filter((s) => !hidden.has(s.run)).map(({ run, values, margins }) => {
       const known = values.map((v, i) => [i, v]).filter(([, v]) => v !== null);
       return svg("g", { vars: runColour(run) },
         svg("polyline", { class: "line", points: known.map(([i, v]) => `${x(i)},${y(v)}`).join(" ") }),
-        known.map(([i, v]) => marker(run, x(i), y(v))));
+        known.map(([i, v]) => margins && margins[i] !== null && svg("line", { class: "margin", x1: x(i) + beside(run), x2: x(i) + beside(run),
+          y1: y(Math.max(0, v - margins[i])), y2: y(Math.min(limit, v + margins[i])) })),
+        known.map(([i, v]) => marker(run, x(i), y(v), size(i))));
     }));
   return { root, guide, x, W, left, right };
 }
@@ -79,7 +87,8 @@ function lineFigure(options) {
     chart.guide.setAttribute("visibility", "visible");
     readout.replaceChildren(el("span", { class: "soft" }, readLabel(at)),
       ...series.filter((s) => !hidden.has(s.run)).map((s) => el("span", {},
-        el("span", { class: "key", vars: runColour(s.run) }), quoted(names[s.run]), " ", fixed(s.values[at], 3))));
+        el("span", { class: "key", vars: runColour(s.run) }), quoted(names[s.run]), " ", fixed(s.values[at], 3),
+        s.margins && s.margins[at] !== null && ` ± ${fixed(s.margins[at], 3)}`)));
   }
 
   function draw() {

@@ -158,9 +158,12 @@ function timeSection() {
   return el("section", { id: "time" }, el("h2", {}, "Over time"),
     el("div", { class: "controls" }, measurePicker()),
     data.slices.map((slice) => [
-      el("h3", {}, BY[slice.by][0]), el("p", { class: "soft small" }, BY[slice.by][1]),
+      el("h3", {}, BY[slice.by][0]), el("p", { class: "soft small" }, BY[slice.by][1],
+        " Whiskers are 95 % confidence intervals of the mean (none for a single topic); grey bars and the size of " +
+        "markers tell how many topics a period has."),
       lineFigure({ labels: slice.labels, names, wide: true, xTitle: slice.period, yTitle: data.measures[state.measure],
         every: Math.max(1, Math.ceil(slice.labels.length / 8)), describe: `${data.measures[state.measure]} by ${slice.period}`,
-        series: slice.values.map((values, run) => ({ run, values: values[state.measure] })),
+        counts: slice.topics,
+        series: slice.values.map((values, run) => ({ run, values: values[state.measure], margins: slice.margins[run][state.measure] })),
         readLabel: (i) => `${slice.labels[i]} (${slice.topics[i]} topics, ${slice.relevant[i]} relevant)` })]));
 }
