@@ -7,7 +7,7 @@ from typing import Any
 
 from sdretrieval.collection.analyzer import AnalyzerSpec
 from sdretrieval.core.errors import JavaError
-from sdretrieval.core.jvm import java_class, start_jvm
+from sdretrieval.core.jvm import java_class, java_lock, start_jvm
 
 
 class JavaAnalyzer:
@@ -20,7 +20,8 @@ class JavaAnalyzer:
         self.analyzer, self._utilities = analyzer, java_class("io.anserini.analysis.AnalyzerUtils")
 
     def analyze(self, text: str) -> list[str]:
-        return list(self._utilities.analyze(self.analyzer, text).toArray())
+        with java_lock:
+            return list(self._utilities.analyze(self.analyzer, text).toArray())
 
 
 @lru_cache(maxsize=8)
@@ -57,4 +58,5 @@ def analyze(text: str, spec: AnalyzerSpec | None = None) -> list[str]:
     >>> analyze("The foxes were running")    # doctest: +SKIP
     ['fox', 'were', 'run']
     """
-    return java_analyzer(spec or AnalyzerSpec()).analyze(text)
+    with java_lock:
+        return java_analyzer(spec or AnalyzerSpec()).analyze(text)
