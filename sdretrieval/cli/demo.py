@@ -64,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
     do("report", files.qrels, *named, *beside, "--title", "The demo collection", "--output", page)
     say(f"\nruns, with manifests and expanded queries beside them: {folder}\nreport: {page}")
     say(f"done in {time.perf_counter() - began:.1f} s")
+    say(f"\nlook around in the browser:  sdretrieval serve --index {shlex.quote(str(index))}")
     return 0
 
 

@@ -175,6 +175,11 @@ def _start_and_join() -> None:
         raise JavaError(f"Java did not start: {error}", remedy="Run `sdretrieval doctor`.") from error
 
 
+# pyjnius gives the interpreter to others during a call, and keeps what the call is about where they change it: objects
+# of one thread turn up in another. Whatever may run in several threads calls Java under this lock.
+java_lock = threading.RLock()
+
+
 def java_class(name: str) -> Any:
     """A Java class as a Python object (pyjnius), starting the JVM at first need."""
     start_jvm()

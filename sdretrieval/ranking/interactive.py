@@ -19,7 +19,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +56,12 @@ DEPTH = 200  # documents that are ranked at least: for what is drawn over time
 TIME_PRIORS = ("none", "auto", "recency", "density")
 _QID = "query"
 _BODIES = ("contents", "text", "body")
+
+
+@lru_cache(maxsize=64)
+def _model(name: str, settings: tuple[tuple[str, Any], ...]) -> Ranker:
+    """Models never change, and looking for those of installed packages takes longer than a search."""
+    return make_ranker(name, dict(settings))
 
 
 class NoDocument(InputError):
@@ -101,7 +107,7 @@ class Request:
 
     def ranker(self) -> Ranker:
         """The model asked for, in its wrappers."""
-        ranker = self.model if isinstance(self.model, Ranker) else make_ranker(self.model, dict(self.settings))
+        ranker = self.model if isinstance(self.model, Ranker) else _model(self.model, self.settings)
         if self.time_prior not in TIME_PRIORS:
             raise ParameterError(f"no time prior {self.time_prior!r}", remedy=f"One of: {', '.join(TIME_PRIORS)}.")
         if self.time_prior == "auto":
@@ -345,11 +351,11 @@ class Document:
     def __repr__(self) -> str:
         return f"<Document {self.docid}: {self.title}>"
 
-    @property
+    @cached_property
     def title(self) -> str:
         return title_of(self.fields)
 
-    @property
+    @cached_property
     def text(self) -> str:
         lower = {str(name).lower(): value for name, value in self.fields.items()}
         return next((lower[name] for name in _BODIES if isinstance(lower.get(name), str)), "")

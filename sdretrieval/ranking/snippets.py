@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 Piece = tuple[str, bool]  # a stretch of text, and whether it is marked
 
 _WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*")
+_REST = r"[^\W_]*(?:['’.][^\W_]+)*"
 LONGEST_TEXT = 40_000  # characters that are looked at
 LONGEST_WORD = 80
 REMEMBERED = 200_000  # words
+
+
+@lru_cache(maxsize=1000)
+def _beginning_with(letters: str) -> re.Pattern[str]:
+    """Words with one of these first letters: the others are passed over without a look at them."""
+    return re.compile(rf"(?<![^\W_])(?<![^\W_]['’.])(?i:[{re.escape(letters)}]){_REST}")
 
 
 class Word(NamedTuple):
@@ -47,15 +55,11 @@ class Marker:
     def found(self, text: str, wanted: Collection[str]) -> list[Word]:
         """The words of a text that stand for wanted terms, in order."""
         wanted = frozenset(wanted)
-        first = {term[:1] for term in wanted}
-        found = []
-        for match in _WORD.finditer(text):
-            word = match[0].lower()
-            if not self._keeps_first or word[0] in first:
-                terms = wanted.intersection(self.terms(word))
-                if terms:
-                    found.append(Word(match.start(), match.end(), terms))
-        return found
+        if not wanted:
+            return []
+        pattern = _beginning_with("".join(sorted({term[0] for term in wanted}))) if self._keeps_first else _WORD
+        matches = ((m, wanted.intersection(self.terms(m[0].lower()))) for m in pattern.finditer(text))
+        return [Word(m.start(), m.end(), terms) for m, terms in matches if terms]
 
     def snippet(self, text: str, wanted: Collection[str], length: int = 240) -> list[Piece]:
         """About ``length`` characters of a text, around the most different terms wanted; the first where none is."""

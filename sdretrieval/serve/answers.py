@@ -17,12 +17,14 @@ from sdretrieval.ranking.feedback import Rows
 from sdretrieval.ranking.interactive import DEPTH, TIME_PRIORS, Document, Hit, Hits, Index, Request
 from sdretrieval.ranking.notes import AutoTimeNote, TimeNote
 from sdretrieval.ranking.registry import rankers
+from sdretrieval.ranking.time.prior import Density
 from sdretrieval.ranking.wrapper import innermost
 
 WORDS = 60  # of a plan that are listed
 POINTS = 128  # of a curve over time
 TAUGHT = 8  # words listed of a feedback document
-LEARNT_FROM = 50  # feedback documents listed
+FIRST = 50  # documents that show where hits crowd in time, as many as a time prior goes by
+LEARNT_FROM = 20  # feedback documents listed
 
 
 def index_facts(index: Index) -> dict[str, Any]:
@@ -231,7 +233,7 @@ def _time(hits: Hits) -> dict[str, Any] | None:
     low, high = (float(edge) for edge in hits.source.span)
     prior = hits.time_adjustments
     return {
-        "density": _density(known, low, high, silverman(known) if isinf(h) else h),
+        "density": _density(known[:FIRST], low, high, h if hits.request.time_prior == "density" else inf),
         "prior": [] if prior is None else _curve(known, prior[: len(times)][dated]),
         "kind": hits.request.time_prior,
         "weight": None if note is None else note.weight,
@@ -245,7 +247,10 @@ def _density(times: np.ndarray, low: float, high: float, h: float) -> list[list[
     if not high > low:
         return []
     at = np.linspace(low, high, POINTS)
-    values = weighted_kde(times, None, at, "gaussian", max(h, (high - low) / POINTS), (low, high)) * (high - low)
+    if isinf(h):  # then as the density prior begins
+        h = Density.narrower * silverman(times, kernel="gaussian")
+    h = max(h, (high - low) / POINTS)
+    values = weighted_kde(times, None, at, "gaussian", h, (low, high)) * (high - low)
     return [[format_time(int(t)), float(value)] for t, value in zip(at, values, strict=True)]
 
 

@@ -78,7 +78,7 @@ def make_app(
     app.include_router(rest(by_name, workers))
     app.include_router(page())
     app.router.routes.extend(over_http.routes)
-    for kind in (SdretrievalError, RequestValidationError, HTTPException, Busy):
+    for kind in (SdretrievalError, RequestValidationError, HTTPException, Busy, Exception):
         app.add_exception_handler(kind, _told)
     return Guard(app, hosts=hosts, token=token)
 
@@ -172,14 +172,14 @@ def page() -> APIRouter:
 
 async def _told(request: Request, error: Exception) -> Response:
     """Any error as {"error": …, "remedy": …}."""
-    status, text, remedy = 400, str(error), ""
+    status, text, remedy = 500, "something went wrong here", "The server's own output says what."
     if isinstance(error, HTTPException):
-        status, text = error.status_code, str(error.detail)
+        status, text, remedy = error.status_code, str(error.detail), ""
     elif isinstance(error, Busy):
-        status, remedy = error.status, "Try again in a moment."
+        status, text, remedy = error.status, str(error), "Try again in a moment."
     elif isinstance(error, RequestValidationError):
         first = error.errors()[0]
-        text = f"{'.'.join(map(str, first['loc'][1:])) or 'the request'}: {first['msg']}"
+        status, text, remedy = 400, f"{'.'.join(map(str, first['loc'][1:])) or 'the request'}: {first['msg']}", ""
     elif isinstance(error, SdretrievalError):
         status = 404 if isinstance(error, NoDocument) else 400
         text, remedy = error.message, error.remedy or ""

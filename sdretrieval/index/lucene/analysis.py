@@ -8,7 +8,7 @@ from typing import Any
 
 from sdretrieval.collection.analyzer import AnalyzerSpec
 from sdretrieval.core.errors import JavaError
-from sdretrieval.core.jvm import java_class, start_jvm
+from sdretrieval.core.jvm import java_class, java_lock, start_jvm
 
 
 @lru_cache(maxsize=8)
@@ -59,4 +59,5 @@ def analyze(text: str, spec: AnalyzerSpec | None = None) -> list[str]:
     >>> analyze("The foxes were running")    # doctest: +SKIP
     ['fox', 'were', 'run']
     """
-    return words_by(java_analyzer(spec or AnalyzerSpec()))(text)
+    with java_lock:
+        return words_by(java_analyzer(spec or AnalyzerSpec()))(text)

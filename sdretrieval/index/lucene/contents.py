@@ -138,6 +138,8 @@ def title_of(fields: Mapping[str, Any], length: int = 80) -> str:
     for name in ("title", "headline", "contents", "text", "body"):
         value = lower.get(name)
         if isinstance(value, str) and value.strip():
-            text = " ".join("".join(c if c.isprintable() else " " for c in value).split())
+            text = " ".join(value.lstrip()[: 10 * length].split())  # not of all: it may be a book
+            if not text.isprintable():
+                text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
             return text if len(text) <= length else text[: length - 1].rstrip() + "…"
     return ""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
 
-from sdretrieval.core.jvm import java_class
+from sdretrieval.core.jvm import java_class, java_lock
 from sdretrieval.index.lucene.contents import opened, parsed_fields
 
 
@@ -18,7 +17,7 @@ class StoredTexts:
     """The fields of documents by their number in the snapshot of the whole index."""
 
     def __init__(self, index: Path) -> None:
-        self.index, self._open, self._lock = index, ExitStack(), Lock()
+        self.index, self._open = index, ExitStack()
 
     @cached_property
     def _reader(self) -> Any:
@@ -34,10 +33,10 @@ class StoredTexts:
 
     def fields(self, number: int) -> dict[str, Any] | None:
         """The fields a document was indexed with; None where the index stores none."""
-        with self._lock:  # opened once
-            reader, live = self._reader, self._live
-        stored = reader.storedFields()  # of this thread
-        return parsed_fields(stored.document(number if live is None else int(live[number])).get("raw"))
+        with java_lock:
+            lucene = number if self._live is None else int(self._live[number])
+            raw = self._reader.storedFields().document(lucene).get("raw")
+        return parsed_fields(raw)
 
     def close(self) -> None:
         self._open.close()

@@ -100,8 +100,8 @@ function teachers(answer, state, act) {
   };
   const list = (some) => el("ol", { class: "teachers" }, some.map(row));
   const rest = all.slice(TEACHERS);
-  return [el("h2", {}, "Learnt from ", el("small", {}, many(all.length, "document"))), list(all.slice(0, TEACHERS)),
-    rest.length && el("details", {}, el("summary", {}, `${rest.length} more`), list(rest))];
+  return [el("h2", {}, "Learnt from ", el("small", {}, "the most weight first")), list(all.slice(0, TEACHERS)),
+    rest.length && el("details", {}, el("summary", {}, "more"), list(rest))];
 }
 
 function certificate(given) {
