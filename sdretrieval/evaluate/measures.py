@@ -176,7 +176,8 @@ def _parse(name: Any) -> list[Any]:
     except ValueError:
         pass
     stem = re.split(r"[@(]", name)[0]
-    spelled = {known.lower(): known for known in ir_measures.measures.registry}.get(stem.lower(), stem)
+    by_lower: dict[str, str] = {known.lower(): known for known in ir_measures.measures.registry}
+    spelled = by_lower.get(stem.lower(), stem)
     if spelled != stem:  # ndcg@10
         return _parse(spelled + name[len(stem) :])
     known = sorted(ir_measures.measures.registry)

@@ -23,10 +23,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
-from sdretrieval.index.snapshot_format import COMPACT
+from sdretrieval.core.compiled import njit
 
+# Their names in a snapshot, as snapshot_format.py has them with their types.
+COMPACT = ("block_docs", "block_cells", "blocks", "blocks_ptr", "cells", "length_values", "length_group")
 BITS = 16
 SINGLE = 112  # cells of count 1
 # The lowest count of a class, and its cells: by length, so many ranges that equally many words are in each.

@@ -43,7 +43,6 @@ DERIVED = {  # from those, by lucene/export.py
     "length_values": "<i8",
     "length_group": "<i4",
 }
-COMPACT = ("block_docs", "block_cells", "blocks", "blocks_ptr", "cells", "length_values", "length_group")
 ARRAYS = EXPORTED | DERIVED
 _PER_TERM, _PER_DOC, _PER_POSTING = "cf", "doc_lengths", "term_docs"
 RULES = {  # what compiled loops rely on; an array without a rule has its checksum alone

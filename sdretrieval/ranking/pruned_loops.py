@@ -8,8 +8,8 @@ words    a hash table: 1 + the number of a plan's word; 0 where there is none
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from sdretrieval.core.compiled import njit
 from sdretrieval.index.compact import BITS, SINGLE
 from sdretrieval.ranking.loops import evidence, first_at, ordered, select, untouched
 
