@@ -21,10 +21,16 @@ class Patient(H11Protocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self.loop.call_later(HEADER_SECONDS, self._check)
+        self.loop.call_later(HEADER_SECONDS, self._check, None)
 
-    def _check(self) -> None:
-        if self.cycle is None:
+    def data_received(self, data: bytes) -> None:
+        before = self.cycle
+        super().data_received(data)
+        if self.cycle is before and (before is None or before.response_complete):  # a request has only begun
+            self.loop.call_later(HEADER_SECONDS, self._check, before)
+
+    def _check(self, before: Any) -> None:
+        if self.cycle is before:
             self.transport.close()
 
 

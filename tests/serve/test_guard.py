@@ -161,3 +161,14 @@ def test_slow_clients_hold_nobody_up_and_are_left(address):
     assert [line.recv(1) for line in silent] == [b""] * 20  # hung up on
     for line in (*silent, dribbling):
         line.close()
+
+
+def test_a_kept_connection_is_not_kept_for_half_a_request(address):
+    with socket.create_connection(address, timeout=60) as line:
+        line.sendall(b"GET /nowhere HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        answer = b""
+        while not answer.endswith(b"}"):
+            answer += line.recv(1 << 16)
+        assert b" 404 " in answer
+        line.sendall(b"GET /v1/ind")
+        assert line.recv(1 << 16) == b""
