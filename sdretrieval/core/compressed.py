@@ -40,9 +40,9 @@ def decompressed(raw: IO[bytes], name: str) -> Any:
     """
     stream: Any = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
     head = stream.peek(6)[:6]
-    if not head and name.lower().endswith(ENDINGS):
+    if len(head) < 6 and name.lower().endswith(ENDINGS) and any(magic.startswith(head) for magic in _MAGIC.values()):
         stream.close()
-        raise DamagedData("no compressed data in it: it is empty")
+        raise DamagedData(f"no compressed data in it: it is {'cut short' if head else 'empty'}")
     kind = compression(head)
     return stream if kind is None else io.BufferedReader(_Decompressed(stream, kind, name), _PIECE)
 

@@ -340,9 +340,10 @@ def test_damage_anywhere_is_told(tmp_path, kind):
         path.write_bytes(data)
         with pytest.raises(InputError, match=f"damaged {kind} data"):
             list(numbered_lines(path))
-    path.with_suffix(".gz").write_bytes(b"")
-    with pytest.raises(InputError, match="it is empty"):
-        list(numbered_lines(path.with_suffix(".gz")))
+    for begun, told in ((b"", "it is empty"), (first[:1], "it is cut short")):
+        path.with_suffix(".gz").write_bytes(begun)
+        with pytest.raises(InputError, match=told):
+            list(numbered_lines(path.with_suffix(".gz")))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -54,6 +54,9 @@ def from_arrays(header: Header, arrays: Arrays, methods: Mapping[str, type[Frame
     model = methods[header["method"]](**header["parameters"])
     model.start()
     model.seen_ = list(header["labels"])
+    for labels in (model.seen_, list(header["parameters"].get("classes") or ())):
+        if not any(all(isinstance(label, kind) for label in labels) for kind in (str, (int, float))):
+            raise ValueError("labels are not all texts, or all numbers")
     model.n_features_in_ = int(header["features"])
     model.frames_ = [FrameRecord(**record) for record in header["frames"]]
     if "function" in header:
