@@ -176,8 +176,7 @@ def _parse(name: Any) -> list[Any]:
     except ValueError:
         pass
     stem = re.split(r"[@(]", name)[0]
-    by_lower: dict[str, str] = {known.lower(): known for known in ir_measures.measures.registry}
-    spelled = by_lower.get(stem.lower(), stem)
+    spelled = next((str(one) for one in ir_measures.measures.registry if one.lower() == stem.lower()), stem)
     if spelled != stem:  # ndcg@10
         return _parse(spelled + name[len(stem) :])
     known = sorted(ir_measures.measures.registry)
