@@ -27,7 +27,7 @@ from sdretrieval.index.lucene.indexing import build_index
 from sdretrieval.index.snapshot import Snapshot, open_snapshot
 from sdretrieval.ranking.manifest import check_belongs, manifest_path
 
-STOPS = int(os.environ.get("FAULTS", "40"))
+STOPS = int(os.environ.get("FAULTS", "30"))
 pytestmark = [pytest.mark.java, pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's /proc")]
 
 
