@@ -37,7 +37,7 @@ CASES = [
 LOADED = """
 import json, resource, sys, time
 from sdretrieval.ranking.registry import make_ranker
-from sdretrieval.ranking.engine import Engine
+from sdretrieval.ranking.engine import Engine, RankOptions
 from sdretrieval.ranking.query import Query
 from sdretrieval.index.snapshot import open_snapshot
 from sdretrieval.collection.trec import read_topics
@@ -51,10 +51,10 @@ engine = Engine(snapshot, threads=threads)
 before = resident()
 for model, settings, prune in cases:
     ranker = make_ranker(model, settings)
-    list(engine.rank(ranker, queries[:64], hits=hits, prune=prune))
+    list(engine.rank(ranker, queries[:64], RankOptions(hits=hits, prune=prune)))
     began, found = time.perf_counter(), 0
     for _ in range(rounds):  # Anserini takes most of a minute: a second of ours alone would say little
-        found += sum(len(result.docs) for result in engine.rank(ranker, queries, hits=hits, prune=prune))
+        found += sum(len(result.docs) for result in engine.rank(ranker, queries, RankOptions(hits=hits, prune=prune)))
     seconds = (time.perf_counter() - began) / rounds
     print(json.dumps({"seconds": seconds, "queries": len(queries), "hits": found,
                       "postings": snapshot.n_postings, "before": before, "after": resident()}), flush=True)

@@ -45,8 +45,10 @@ def run_command(words: list[str]) -> None:
 
 
 def on_demo(words: list[str]) -> bool:
-    """Whether a command works on the demo's files, so that it can be tried."""
-    return words[0] == "sdretrieval" and any("runs/demo" in word or "indexes/demo" in word for word in words)
+    """Whether a command works on the demo's files, so that it can be tried; a server would not end by itself."""
+    if words[0] != "sdretrieval" or words[1] == "serve":
+        return False
+    return any("runs/demo" in word or "indexes/demo" in word for word in words)
 
 
 def attempt(what: Callable, *arguments: object) -> bool:
