@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 from needed import MARKS, Corpus, command, spark_for, standalone, wait_for
-from sharding import MODELS, TIMES, Sharding, assert_same, one_index, ranker
+from sharding import Sharding, assert_same, one_index, ranker
 from shown import as_shown
 
 from sdretrieval.core.errors import IndexProblem
@@ -90,15 +90,23 @@ def found_by(engine: ShardedEngine, model, sharding: Sharding) -> dict:
     return {result.query.qid: result.ranking for result in results}
 
 
+# One of each kind of request that travels to workers; test_exactness.py has every model and time setting.
+KINDS = [
+    *((name, None) for name in ("bm25", "rm", "blend", "lucene-qljm")),
+    ("ql", "recency"),
+    ("sd", "density, auto"),
+    ("sd", "feedback at the mode"),
+    ("ql", "penalised background"),
+    ("sd", "local background as of"),
+    ("ql", "background at documents, recency"),
+]
+
+
 @pytest.mark.parametrize("n", [1, 3, 8])
-def test_every_model_and_time_setting(spark, collections, n):
-    """On three shards; test_exactness.py has them all on all."""
+def test_every_kind_of_request(spark, collections, n):
     sharding, folder = collections[n]
     engine = engine_of(folder, spark)
-    cases = [("sd3", None), ("sd", "as of, inclusive, recency")]
-    if n == 3:
-        cases = [(name, None) for name, (model, _) in MODELS.items() if name == model]
-        cases += [("sd" if i % 2 else "ql", time) for i, time in enumerate(TIMES)]
+    cases = KINDS if n == 3 else [("sd3", None), ("sd", "as of, inclusive, recency")]
     with ThreadPoolExecutor(4) as pool:  # Spark runs jobs side by side
         found = list(pool.map(lambda case: found_by(engine, ranker(*case), sharding), cases))
     for case, rankings in zip(cases, found, strict=True):
