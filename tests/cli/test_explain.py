@@ -148,9 +148,11 @@ def test_titles_from_a_real_index(capsys, tmp_path):
     index = tmp_path / "index"
     assert main(["index", "--input", str(tmp_path / "docs.jsonl"), "--index", str(index)]) == 0
     capsys.readouterr()
-    code, out, err = run(capsys, "--index", index, "--query", "The flowing wings", "--docid", "a", "--text")
+    code, out, err = run(
+        capsys, "--index", index, "--query", "The flowing wings", "--docid", "a", "--text", "--model", "sd3"
+    )
     assert (code, err) == (0, "")
-    assert "words            flow  wing" in out
+    assert "words         flow  wing" in out
     lines = out.splitlines()
     row = next(i for i, line in enumerate(lines) if line.startswith("  b  "))
     assert lines[row + 1].strip().startswith("a flow of heat a flow")

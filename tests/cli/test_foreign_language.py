@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from lucene_writing import without_notes
 
 from sdretrieval.collection.analyzer import AnalyzerSpec
 from sdretrieval.collection.corpus import Document
 from sdretrieval.collection.trec import read_run
-from sdretrieval.index.index_notes import NOTES
 from sdretrieval.index.lucene.indexing import build_index
 
 TEXTS = {
@@ -28,7 +28,7 @@ def foreign(tmp_path_factory) -> dict[str, Path]:
     for language, texts in TEXTS.items():
         documents = [Document(f"d{i}", text) for i, text in enumerate(texts)]
         build_index(documents, folder / language, analyzer=AnalyzerSpec(language=language), threads=1)
-        (folder / language / NOTES).unlink()
+        without_notes(folder / language)
         (folder / f"{language}.tsv").write_text(f"1\t{QUERIES[language]}\n")
     return {language: folder / language for language in TEXTS}
 

@@ -260,10 +260,11 @@ def test_the_manifest_makes_the_run_again(search, typed, collection, tmp_path):
     run = tmp_path / "run.txt"
     told = manifest_of(run)
     snapshot = open_snapshot(collection.index)
+    analyzer = {"analyzer": snapshot.analyzer.to_json()}
     assert told["verb"] == "search"
     assert told["model"] == "sd"
     assert told["parameters"] == make_ranker("sd", ["fb_docs=2"], profile="paper").settings()
-    assert told["index"] == {"name": "tiny", "fingerprint": snapshot.fingerprint, "documents": 30}
+    assert told["index"] == {"name": "tiny", "fingerprint": snapshot.fingerprint, "documents": 30, **analyzer}
     assert (
         told["options"].items()
         >= {

@@ -257,8 +257,8 @@ def test_qrels_of_other_topics(refused, flags, tmp_path):
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"", "trace.jsonl: the trace is empty"),
-        (b"\xff\xfe\n", "trace.jsonl: not a trace: "),
+        (b"no line ends here", "trace.jsonl: not a trace: "),
+        (b"\xff\xfe\n", "trace.jsonl:1: not a trace line: "),
         (b"1\tflood\n", "trace.jsonl:1: not a trace line: "),
         (b'{"settings": {}}\n', "trace.jsonl:1: not a trace line: no 'tuning'"),
     ],

@@ -8,8 +8,9 @@ import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
-from conftest import REPOSITORY
+REPOSITORY = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from conftest import REPOSITORY
 
 from sdretrieval.cli.main import main
 from sdretrieval.collection.trec import read_run
+
+REPOSITORY = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.java
 

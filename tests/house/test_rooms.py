@@ -9,7 +9,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY
+
+REPOSITORY = Path(__file__).parents[2]
 
 LAYERS, CYCLES = FILES = ("pyproject.toml", "tests/house/cycles.toml")  # as `make lint` gives them to import-linter
 CONTRACTS = tomllib.loads((REPOSITORY / LAYERS).read_text())["tool"]["importlinter"]["contracts"]

@@ -16,10 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY
 from sources import sources
 
 from sdretrieval.core.anserini import anserini_jar
+
+REPOSITORY = Path(__file__).parents[2]
 
 
 def files_of(folder: Path) -> set[str]:

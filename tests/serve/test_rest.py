@@ -31,7 +31,7 @@ def test_an_index_tells_what_it_is(client, index):
     assert facts["first_date"] < facts["last_date"]
     assert facts["ceiling"] is None
     blend = next(model for model in facts["models"] if model["name"] == "blend")
-    assert {key: blend["parameters"][1][key] for key in ("name", "default")} == {"name": "fb_docs", "default": 50}
+    assert {key: blend["parameters"][1][key] for key in ("name", "default")} == {"name": "fb_docs", "default": 20}
 
 
 @pytest.mark.parametrize("model", ["bm25", "blend", "sd3", "rm3", "lucene-bm25"])

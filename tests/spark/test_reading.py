@@ -200,7 +200,7 @@ def test_what_only_looks_like_bz2_is_bad_input(tmp_path):
     path = tmp_path / "docs.jsonl"
     path.write_bytes(b"BZh is how this line begins\n" * 20)
     (told,) = read([[(0, Piece(File(str(path), path.name, 1, 0)))]])
-    assert told.startswith(f"{path}:") and "damaged compressed data" in told
+    assert told.startswith(f"{path}:") and "damaged bzip2 data" in told
     problems = Problems(skip=True)
     assert list(Reader(problems=problems).read([path])) == [] and problems.count == 1
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import REPOSITORY
 
 from sdretrieval.collection.corpus.record import Document
 from sdretrieval.collection.records import Ranking, Run, Topic
@@ -371,7 +370,7 @@ def test_the_artifact_is_found_by_its_entry_point(index, tmp_path, monkeypatch):
     import tomllib
     from importlib.metadata import EntryPoint
 
-    declared = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["entry-points"][
+    declared = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["entry-points"][
         "pyterrier.artifact"
     ]
     points = [EntryPoint(name, value, "pyterrier.artifact") for name, value in declared.items()]

@@ -21,7 +21,7 @@ def opened(index: Path) -> Iterator[Any]:
     from jnius import JavaException  # starts Java
 
     try:
-        folder = java_class("java.nio.file.Paths").get(str(index))
+        folder = java_class("java.nio.file.Paths").get(str(index.absolute()))  # Java does not follow chdir
         directory = java_class("org.apache.lucene.store.FSDirectory").open(folder)
         reader = java_class("org.apache.lucene.index.DirectoryReader").open(directory)
     except JavaException as error:
@@ -112,7 +112,7 @@ def stored_document(index: Path, docid: str) -> dict[str, Any] | None:
 
 def stored_documents(index: Path, docids: Iterable[str]) -> Iterator[dict[str, Any] | None]:
     """:func:`stored_document` of many."""
-    searcher = java_class("io.anserini.search.SimpleSearcher")(str(index))
+    searcher = java_class("io.anserini.search.SimpleSearcher")(str(index.absolute()))
     try:
         for docid in docids:
             document = searcher.doc(docid)

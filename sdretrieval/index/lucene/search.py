@@ -50,7 +50,7 @@ Finder = Generator[tuple[list[str], list[float]], str, None]
 
 
 def _find_with_anserini(index: Path, similarity: Similarity, hits: int, analyzer: Any) -> Finder:
-    searcher = java_class("io.anserini.search.SimpleSearcher")(str(index))
+    searcher = java_class("io.anserini.search.SimpleSearcher")(str(index.absolute()))
     searcher.set_analyzer(analyzer)
     if similarity.kind == "bm25":
         searcher.set_bm25(similarity.parameters["k1"], similarity.parameters["b"])

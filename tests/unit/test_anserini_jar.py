@@ -10,10 +10,11 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY
 
 from sdretrieval.core import anserini
 from sdretrieval.core.errors import JavaError
+
+REPOSITORY = Path(__file__).parents[2]
 
 JAR = "pyserini-9/pyserini/resources/jars/anserini-9.9-fatjar.jar"
 
