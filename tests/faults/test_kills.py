@@ -7,6 +7,7 @@ again, its folder copied each time, and each copy opened as the next command wou
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -14,17 +15,22 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 import worker
 
+from sdretrieval.cli.main import main as command
 from sdretrieval.collection.trec import read_run
+from sdretrieval.core import files
 from sdretrieval.core.errors import IndexProblem, InputError
 from sdretrieval.evaluate.inputs import read_manifest
 from sdretrieval.index.lucene.indexing import build_index
 from sdretrieval.index.snapshot import Snapshot, open_snapshot
+from sdretrieval.learn.tracking.state import CHECKPOINT, load_tracker, save_tracker
 from sdretrieval.ranking.manifest import check_belongs, manifest_path
 
 STOPS = int(os.environ.get("FAULTS", "30"))
@@ -35,7 +41,8 @@ class Stopped:
     """The worker, and what it said last."""
 
     def __init__(self, folder: Path, seed: int) -> None:
-        self.folder, self.said, self.rest = folder, "to 0", b""
+        self.folder, self.said, self.rest = folder, "to 0 index", b""
+        worker.write_inputs(folder)
         words = [sys.executable, str(Path(worker.__file__)), str(folder), str(seed)]
         repository = Path(__file__).resolve().parents[2]
         environment = {**os.environ, "PYTHONPATH": str(repository)}
@@ -66,7 +73,7 @@ class Stopped:
 
 def allowed(said: str, ever: bool) -> list[dict]:
     """Contents that the index may have: of the step being made, or of the one before it."""
-    word, number = said.split()
+    word, number, _ = said.split()
     now, before = worker.states()[int(number)], worker.states()[int(number) - 1]
     return [now, before] if word == "to" else [now]
 
@@ -95,7 +102,10 @@ def check(folder: Path, said: str, *, ever: bool) -> str:
     rubbish = [name for name in left if name.startswith((".index", ".building", "pending"))]
     assert not rubbish, (said, rubbish)
     assert len(list(folder.glob("index.snapshot/*"))) == 1
-    return check_run(folder)
+    found_run = check_run(folder)
+    check_model(folder)
+    check_track(folder)
+    return found_run
 
 
 def check_run(folder: Path) -> str:
@@ -119,13 +129,55 @@ def check_run(folder: Path) -> str:
     return "whole"
 
 
+def check_model(folder: Path) -> None:
+    """A saved model is one of the two that were saved, to the last byte."""
+    if (folder / "model.sdm").exists():
+        assert (folder / "model.sdm").read_bytes() in uninterrupted()[1:]
+
+
+def check_track(folder: Path) -> None:
+    """Tracking that goes on from what was left writes what it writes undisturbed; and no temporary file is left."""
+    worker.write_inputs(folder)  # a power cut may have taken them
+    place = folder / "state" / CHECKPOINT
+    if place.exists():
+        tracker, notes = load_tracker(place)
+        names = [Path(name).name for name in notes["outputs"]]
+        moved = [str(folder / "decisions.jsonl"), str(folder / "state" / "run.part")]
+        assert names == [Path(name).name for name in moved]
+        save_tracker(place, tracker, {**notes, "outputs": moved})  # the folder was copied
+    files._cleaned.clear()  # as in a new process
+    assert command(worker.tracking(folder)) == 0
+    assert tracked(folder) == uninterrupted()[0]
+    left = [path for path in (*folder.iterdir(), *place.parent.iterdir()) if path.name.startswith(".")]
+    assert not left
+
+
+def tracked(folder: Path) -> tuple[bytes, bytes]:
+    return (folder / "decisions.jsonl").read_bytes(), (folder / "track.run").read_bytes()
+
+
+@functools.cache
+def uninterrupted() -> tuple[object, bytes, bytes]:
+    """What tracking writes, and both models, when nothing happens."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        worker.write_inputs(folder)
+        assert command(worker.tracking(folder)) == 0
+        models = []
+        for version in (0, 1):
+            assert command(worker.learning(folder, version)) == 0
+            models.append((folder / "model.sdm").read_bytes())
+        assert models[0] != models[1]
+        return tracked(folder), models[0], models[1]
+
+
 @pytest.mark.parametrize("part", range(max(1, STOPS // 250)))
-def test_stopped_anywhere(tmp_path, part, monkeypatch):
+def test_stopped_anywhere(tmp_path, part):
     chance = random.Random(part)
     real, copy = tmp_path / "real", tmp_path / "copy"
     real.mkdir()
     stopped = Stopped(real, part)
-    ever, found = False, []
+    ever, found, where = False, Counter[str](), Counter[str]()
     try:
         for _ in range(min(STOPS, 250)):
             if chance.random() < 0.4:  # otherwise it stops itself
@@ -136,7 +188,8 @@ def test_stopped_anywhere(tmp_path, part, monkeypatch):
             shutil.copytree(real, copy)
             said = stopped.said
             stopped.go_on()
-            found.append(check(copy, said, ever=ever))
+            found[check(copy, said, ever=ever)] += 1
+            where[said.split()[-1] if said.startswith("to ") else "between"] += 1
             shutil.rmtree(copy)
         stopped.process.send_signal(signal.SIGSTOP)
         stopped.wait()
@@ -145,3 +198,4 @@ def test_stopped_anywhere(tmp_path, part, monkeypatch):
         stopped.process.communicate()
     ever = ever or stopped.said.startswith("at ")
     check(real, stopped.said, ever=ever)
+    print(dict(where), dict(found))  # pytest -rP shows it

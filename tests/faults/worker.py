@@ -6,11 +6,14 @@ that whoever watches sees the moments between; at other moments the watcher stop
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import shutil
 import signal
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from sdretrieval.collection.analyzer import AnalyzerSpec
@@ -60,65 +63,93 @@ def stop_now_and_then(seed: str) -> None:
         setattr(os, name, stopping(getattr(os, name)))
 
 
-def main(folder: Path, seed: str) -> None:
-    from sdretrieval.cli.main import main as command
-    from sdretrieval.index.living import append_documents, delete_documents
-    from sdretrieval.index.lucene.indexing import build_index
-    from sdretrieval.index.snapshot import open_snapshot
-
-    index, (built, appended, replaced, _, overwritten) = folder / "index", states()
+def write_inputs(folder: Path) -> None:
+    """What the commands read."""
     (folder / "topics.tsv").write_text("1\ta b\n2\tc v0\n3\tv1\n")
     (folder / "qrels.txt").write_text("1 0 d1 1\n2 0 d2 1\n3 0 d3 1\n")
-    given = ["--index", str(index), "--topics", str(folder / "topics.tsv")]
-    tuning = [
-        "tune",
-        *given,
-        "--qrels",
-        str(folder / "qrels.txt"),
-        "--model",
-        "bm25",
-        "--params",
-        "k1",
-        "--budget",
-        "2",
+    stream = [{"id": f"s{k}", "contents": document(k, 0).contents, "date": f"2024-01-{k + 1:02}"} for k in range(30)]
+    (folder / "stream.jsonl").write_text("".join(json.dumps(line) + "\n" for line in stream))
+    for version in (0, 1):
+        train = [{"id": f"d{k}", "contents": document(k, version).contents, "labels": "xy"[k % 2]} for k in range(20)]
+        (folder / f"train-{version}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in train))
+
+
+def tracking(folder: Path) -> list[str]:
+    """The command that follows stories, or goes on with it."""
+    files = {"input": "stream.jsonl", "topics": "topics.tsv", "state": "state", "output": "decisions.jsonl"}
+    named = [word for name, file in files.items() for word in (f"--{name}", str(folder / file))]
+    settings = ["--adapt-threshold", "0.0", "--emit", "all", "--checkpoint-every", "4"]
+    return ["track", *named, "--run", str(folder / "track.run"), *settings]
+
+
+def learning(folder: Path, version: int) -> list[str]:
+    return ["classify", "--train", str(folder / f"train-{version}.jsonl"), "--save", str(folder / "model.sdm")]
+
+
+def changes(index: Path) -> list[tuple[int, str, Callable[[], object]]]:
+    """What changes the index, in turns: the state of it afterwards, a name, and what to call."""
+    from sdretrieval.index.living import append_documents, delete_documents
+    from sdretrieval.index.lucene.indexing import build_index
+
+    built, appended, replaced, _, overwritten = states()
+
+    def build(held: Held) -> None:
+        build_index(documents(held), index, analyzer=PLAIN, threads=1, overwrite=True)
+
+    return [
+        (0, "index", lambda: build(built)),
+        (1, "append", lambda: append_documents(documents(appended, but=built), index)),
+        (2, "replace", lambda: append_documents(documents(replaced, but=appended), index, replace=True)),
+        (3, "delete", lambda: delete_documents(["d0", "d44"], index)),
+        (4, "overwrite", lambda: build(overwritten)),
     ]
 
+
+def main(folder: Path, seed: str) -> None:
+    from sdretrieval.cli.main import main as command
+    from sdretrieval.index.snapshot import open_snapshot
+
+    index = folder / "index"
+    given = ["--index", str(index), "--topics", str(folder / "topics.tsv")]
+
+    def call(*words: str) -> None:
+        assert command(list(words)) == 0
+
     def search(model: str) -> None:
-        assert command(["search", *given, "--model", model, "--output", str(folder / "run.txt")]) == 0
+        call("search", *given, "--model", model, "--output", str(folder / "run.txt"))
 
     def tune() -> None:
         (folder / "profile.json.trace.jsonl").unlink(missing_ok=True)
-        words = [
-            *tuning,
-            "--budget",
-            "2",
-            "--method",
-            "random",
-            "--folds",
-            "2",
-            "--output",
-            str(folder / "profile.json"),
-        ]
-        assert command(words) == 0
+        budget = ["--params", "k1", "--budget", "2", "--method", "random", "--folds", "2"]
+        files = ["--qrels", str(folder / "qrels.txt"), "--output", str(folder / "profile.json")]
+        call("tune", *given, "--model", "bm25", *budget, *files)
 
-    steps = [  # with the state of the index after each
-        (0, lambda: build_index(documents(built), index, analyzer=PLAIN, threads=1, overwrite=True)),
-        (0, lambda: open_snapshot(index)),
-        (1, lambda: append_documents(documents(appended, but=built), index)),
-        (2, lambda: append_documents(documents(replaced, but=appended), index, replace=True)),
-        (3, lambda: delete_documents(["d0", "d44"], index)),
-        (3, lambda: search("bm25")),
-        (3, lambda: search("ql")),
-        (3, tune),
-        (4, lambda: build_index(documents(overwritten), index, analyzer=PLAIN, threads=1, overwrite=True)),
-        (4, lambda: open_snapshot(index)),
+    def track() -> None:
+        shutil.rmtree(folder / "state", ignore_errors=True)
+        call(*tracking(folder))
+
+    write, append, replace, delete, overwrite = changes(index)
+    steps = [
+        write,
+        (0, "snapshot", lambda: open_snapshot(index)),
+        append,
+        replace,
+        delete,
+        (3, "search", lambda: search("bm25")),
+        (3, "search", lambda: search("ql")),
+        (3, "tune", tune),
+        (3, "track", track),
+        (3, "model", lambda: call(*learning(folder, 0))),
+        (3, "model", lambda: call(*learning(folder, 1))),
+        overwrite,
+        (4, "snapshot", lambda: open_snapshot(index)),
     ]
     stop_now_and_then(seed)
     while True:
-        for state, step in steps:
-            print(f"to {state}", flush=True)
+        for state, name, step in steps:
+            print(f"to {state} {name}", flush=True)
             step()
-            print(f"at {state}", flush=True)
+            print(f"at {state} {name}", flush=True)
 
 
 if __name__ == "__main__":
