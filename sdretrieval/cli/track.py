@@ -129,19 +129,18 @@ def _run(args: argparse.Namespace, outputs: Outputs, folder: StateFolder) -> Non
     earlier = None if args.background == "stream" else _snapshot(args.background)
     spec = _analyzer(args, earlier)
     resumed = folder.exists
-    tracker, step, lengths = _make(args, folder, earlier, spec)
+    tracker, steps, lengths = _make(args, folder, earlier, spec)
     if not tracker.names and not tracker.expected():
         raise _no_story()
     outputs.open(folder.notes.get("outputs", ()), lengths)
     folder.notes["outputs"] = outputs.names()
-    if step is not None:  # its decisions may have been lost, or half written
-        outputs.write(step)
+    outputs.write_again(steps)  # their decisions may have been lost, or half written
     if resumed:
         print(f"going on after {tracker.n_seen:,} documents ({len(tracker.names)} stories)", file=sys.stderr)
     problems = Problems(skip=args.skip_bad)
     # Before the checkpoint: an index's words have their numbers then, and sums the same order when it goes on.
     stream = _stream(args, tracker.background, spec, problems)
-    folder.checkpoint(tracker, outputs.lengths())
+    folder.checkpoint(tracker, outputs.synced())
     if resumed:
         stream = _continued(stream, tracker.n_seen, folder.notes)
     count, began = Counter[str](), time.perf_counter()
@@ -149,12 +148,12 @@ def _run(args: argparse.Namespace, outputs: Outputs, folder: StateFolder) -> Non
     try:
         for document in stream:
             late = tracker.last_time is not None and document.time is not None and document.time < tracker.last_time
-            folder.before(tracker, document, outputs.lengths())
+            folder.before(tracker, document)
             made = tracker.process(document)
             count += Counter({"documents": 1, "scores": len(made.scores), "learnt": len(made.adapted), "late": late})
             count["on topic"] += outputs.write(made)
-            folder.after(tracker, outputs.lengths())
-        folder.checkpoint(tracker, outputs.lengths())
+            folder.after(tracker, outputs.synced)
+        folder.checkpoint(tracker, outputs.synced())
         outputs.finish(args.hits)
     except KeyboardInterrupt:  # the usual end of a stream that has none; it may be felt as late as in finish()
         outputs.finish(args.hits)
@@ -183,9 +182,9 @@ def _tell(count: Counter[str], took: float, tracker: Tracker, problems: Any) -> 
 
 def _make(
     args: argparse.Namespace, folder: StateFolder, earlier: Snapshot | None, spec: AnalyzerSpec
-) -> tuple[Tracker, Step | None, Sequence[int]]:
-    """A new tracker, or the one of the state folder with stories it does not know added to it; the step to tell once
-    more and the lengths of the outputs before it."""
+) -> tuple[Tracker, list[Step], Sequence[int]]:
+    """A new tracker, or the one of the state folder with stories it does not know added to it; the steps to write once
+    more and the lengths of the outputs before them."""
     from sdretrieval.learn.tracking.stream_background import Background
 
     grows = earlier is None or args.grow
@@ -194,10 +193,10 @@ def _make(
         "background": "stream" if earlier is None else earlier.fingerprint,
         "grow": grows,
     }
-    step: Step | None = None
+    steps: list[Step] = []
     lengths: Sequence[int] = []
     if folder.exists:
-        tracker, step, lengths = folder.resume()
+        tracker, steps, lengths = folder.resume()
         wanted = {**_tracker(args, Background()).settings(), **about}
         kept = {**tracker.settings(), **{name: folder.notes.get(name) for name in about}}
         for name, value in wanted.items():
@@ -211,7 +210,7 @@ def _make(
         tracker = _tracker(args, Background() if earlier is None else Background.of_snapshot(earlier, grows=grows))
         folder.notes.update(about)
     _add_stories(args, tracker, earlier, spec)
-    return tracker, step, lengths
+    return tracker, steps, lengths
 
 
 def _tracker(args: argparse.Namespace, background: Background) -> Tracker:

@@ -40,10 +40,10 @@ pytestmark = [pytest.mark.java, pytest.mark.skipif(sys.platform != "linux", reas
 class Stopped:
     """The worker, and what it said last."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, what: str) -> None:
         self.folder, self.said, self.rest = folder, "to 0 index", b""
         worker.write_inputs(folder)
-        words = [sys.executable, str(Path(worker.__file__)), str(folder), str(seed)]
+        words = [sys.executable, str(Path(worker.__file__)), str(folder), str(seed), what]
         repository = Path(__file__).resolve().parents[2]
         environment = {**os.environ, "PYTHONPATH": str(repository)}
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
@@ -171,15 +171,16 @@ def uninterrupted() -> tuple[object, bytes, bytes]:
         return tracked(folder), models[0], models[1]
 
 
-@pytest.mark.parametrize("part", range(max(1, STOPS // 250)))
-def test_stopped_anywhere(tmp_path, part):
+@pytest.mark.parametrize("what", ["all", "files"])
+@pytest.mark.parametrize("part", range(max(1, STOPS // 500)))
+def test_stopped_anywhere(tmp_path, part, what):
     chance = random.Random(part)
     real, copy = tmp_path / "real", tmp_path / "copy"
     real.mkdir()
-    stopped = Stopped(real, part)
+    stopped = Stopped(real, part, what)
     ever, found, where = False, Counter[str](), Counter[str]()
     try:
-        for _ in range(min(STOPS, 250)):
+        for _ in range(min(STOPS // 2, 250)):
             if chance.random() < 0.4:  # otherwise it stops itself
                 time.sleep(chance.expovariate(20))
                 stopped.process.send_signal(signal.SIGSTOP)

@@ -1,7 +1,8 @@
 """What is stopped and killed: all that writes, over and over. After each step it says so on its output.
 
-``python worker.py FOLDER SEED``. At renames, removals, syncs and new folders it stops itself (SIGSTOP) now and then, so
-that whoever watches sees the moments between; at other moments the watcher stops it.
+``python worker.py FOLDER SEED WHAT``: ``all``; ``files``, which leaves the index as it is; or one of these,
+as ``track``. At renames, removals, syncs and new folders it stops itself (SIGSTOP) now and then, so that whoever
+watches sees the moments between; at other moments the watcher stops it.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ def changes(index: Path) -> list[tuple[int, str, Callable[[], object]]]:
     ]
 
 
-def main(folder: Path, seed: str) -> None:
+def main(folder: Path, seed: str, what: str) -> None:
     from sdretrieval.cli.main import main as command
     from sdretrieval.index.snapshot import open_snapshot
 
@@ -129,21 +130,21 @@ def main(folder: Path, seed: str) -> None:
         call(*tracking(folder))
 
     write, append, replace, delete, overwrite = changes(index)
-    steps = [
-        write,
-        (0, "snapshot", lambda: open_snapshot(index)),
-        append,
-        replace,
-        delete,
-        (3, "search", lambda: search("bm25")),
-        (3, "search", lambda: search("ql")),
-        (3, "tune", tune),
-        (3, "track", track),
-        (3, "model", lambda: call(*learning(folder, 0))),
-        (3, "model", lambda: call(*learning(folder, 1))),
-        overwrite,
-        (4, "snapshot", lambda: open_snapshot(index)),
+    files: list[tuple[str, Callable[[], object]]] = [
+        ("search", lambda: search("bm25")),
+        ("search", lambda: search("ql")),
+        ("tune", tune),
+        ("track", track),
+        ("model", lambda: call(*learning(folder, 0))),
+        ("model", lambda: call(*learning(folder, 1))),
     ]
+    if what != "all":
+        write[2]()
+        steps = [(0, name, step) for name, step in files if what in ("files", name)]
+    else:
+        before = [write, (0, "snapshot", lambda: open_snapshot(index)), append, replace, delete]
+        after = [overwrite, (4, "snapshot", lambda: open_snapshot(index))]
+        steps = [*before, *((3, name, step) for name, step in files), *after]
     stop_now_and_then(seed)
     while True:
         for state, name, step in steps:
@@ -153,4 +154,4 @@ def main(folder: Path, seed: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from sdretrieval.core.errors import InputError, ParameterError, SdretrievalError
 from sdretrieval.core.saved_arrays import load_arrays, save_arrays
 from sdretrieval.learn.tracking import score_loops as loops
+from sdretrieval.learn.tracking.decisions import Outputs
 from sdretrieval.learn.tracking.state import CHECKPOINT, JOURNAL, StateFolder, load_tracker, save_tracker
 from sdretrieval.learn.tracking.story import Forgetting
 from sdretrieval.learn.tracking.story_models import MODELS, make_model
@@ -270,17 +272,17 @@ def run_with_state(folder: Path, stream: list[tuple[str, Text, int]], *, stop: i
     with StateFolder(folder, every=10) as state:
         found = []
         if state.exists:
-            tracker, step, _ = state.resume()
-            if step is not None:
+            tracker, steps, _ = state.resume()
+            for step in steps[-1:]:
                 found += plain(step)
         else:
             tracker = make_tracker("sd")
             state.checkpoint(tracker, [])
         for docid, words, time in stream[tracker.n_seen : stop]:
             document = tracker.background.document(docid, words, time)
-            state.before(tracker, document, [])
+            state.before(tracker, document)
             found += plain(tracker.process(document))
-            state.after(tracker, [])
+            state.after(tracker, list)
         return found
 
 
@@ -297,6 +299,40 @@ def test_left_without_goodbye_nothing_is_lost(stop: int, unfinished: bytes, tmp_
     again = [d for d in second if stop and d[0] == stream[stop - 1][0]]
     assert set(again) <= set(first)
     assert first + second[len(again) :] == whole
+
+
+@pytest.mark.parametrize("stop", [9, 10, 17])
+def test_what_a_power_cut_took_from_the_decisions_is_written_again(stop: int, tmp_path: Path, monkeypatch) -> None:
+    """The journal may have reached the disk and the decisions not: of them there is what was synced."""
+    synced: dict[int, int] = {}  # length by inode
+    sync = os.fsync
+
+    def noted(number: int) -> None:
+        sync(number)
+        synced[os.fstat(number).st_ino] = os.fstat(number).st_size
+
+    monkeypatch.setattr(os, "fsync", noted)
+    stream, file = texts(30), tmp_path / "decisions.jsonl"
+
+    def write(folder: Path, stop: int | None = None) -> bytes:
+        outputs = Outputs(str(file))
+        with StateFolder(folder, every=5) as state:
+            tracker, steps, lengths = state.resume() if state.exists else (make_tracker("sd"), [], [])
+            outputs.open(state.notes.get("outputs", ()), lengths).write_again(steps)
+            state.notes["outputs"] = outputs.names()
+            state.checkpoint(tracker, outputs.synced())
+            for docid, words, time in stream[tracker.n_seen : stop]:
+                document = tracker.background.document(docid, words, time)
+                state.before(tracker, document)
+                outputs.write(tracker.process(document))
+                state.after(tracker, outputs.synced)
+        outputs.close()
+        return file.read_bytes()
+
+    whole = write(tmp_path / "undisturbed")
+    write(tmp_path / "s", stop)
+    os.truncate(file, synced[file.stat().st_ino])
+    assert write(tmp_path / "s") == whole
 
 
 def test_a_crash_between_checkpoint_and_journal_is_mended(tmp_path: Path) -> None:

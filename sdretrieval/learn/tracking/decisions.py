@@ -1,7 +1,8 @@
 """Decisions as files: JSON lines while they happen, a TREC run at the end, and both read back to be judged.
 
-What is written can be mended after a crash: :meth:`Outputs.lengths` are noted before each document, and
-:meth:`Outputs.open` goes back to them. The files say "topic" of what is a story here.
+What is written can be mended after a crash: the lengths of :meth:`Outputs.synced` are noted with each checkpoint,
+:meth:`Outputs.open` goes back to them, and :meth:`Outputs.write_again` writes what came after. The files say "topic" of
+what is a story here.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import IO
 from sdretrieval.collection.records import Ranking, Run
 from sdretrieval.collection.trec import read_run, write_run
 from sdretrieval.core.errors import InputError, SdretrievalError, shown
-from sdretrieval.core.files import check_writable, is_special, numbered_lines, open_text
+from sdretrieval.core.files import check_writable, is_special, numbered_lines, open_text, sync_folder
 from sdretrieval.core.safe_json import parse_json
 from sdretrieval.core.times import format_time
 from sdretrieval.learn.tracking.tracker import Decision, Step
@@ -64,6 +65,7 @@ class Outputs:
                 check_writable(path)
                 path.parent.mkdir(parents=True, exist_ok=True)
         self._files: list[IO[bytes] | None] = [None, None]  # of the decisions, of the spool
+        self._goes_on = [False, False]
 
     def names(self) -> list[str | None]:
         """The files that lengths are noted of."""
@@ -75,14 +77,27 @@ class Outputs:
         for i, (path, name) in enumerate(zip((self.path, self.spool), self.names(), strict=True)):
             if path is not None:
                 self._files[i] = stream = open(path, "ab" if name in known else "wb")  # noqa: SIM115
+                self._goes_on[i] = name in known
                 _cut(path, stream, known.get(name, 0))
+                sync_folder(path.parent)
         if self.path is None:
             self._files[0] = open(self._special, "wb") if self._special else sys.stdout.buffer  # noqa: SIM115
         return self
 
-    def lengths(self) -> list[int]:
+    def synced(self) -> list[int]:
+        """The lengths of the files, all of which is on the disk."""
         kept = zip((self.path, self.spool), self._files, strict=True)
-        return [0 if path is None or stream is None else stream.tell() for path, stream in kept]
+        return [0 if path is None or stream is None else _synced(stream) for path, stream in kept]
+
+    def write_again(self, steps: Sequence[Step]) -> None:
+        """Steps since the lengths that files were cut to; on the screen and in new files the last of them alone."""
+        files = self._files
+        self._files = [stream if goes_on else None for stream, goes_on in zip(files, self._goes_on, strict=True)]
+        for step in steps[:-1]:
+            self.write(step)
+        self._files = files
+        for step in steps[-1:]:
+            self.write(step)
 
     def write(self, step: Step) -> int:
         """One document's decisions, flushed. Returns how many were on topic."""
@@ -128,6 +143,12 @@ class Outputs:
         for stream in self._files if self.path or self._special else self._files[1:]:  # standard output is not ours
             if stream is not None:
                 stream.close()
+
+
+def _synced(stream: IO[bytes]) -> int:
+    stream.flush()
+    os.fsync(stream.fileno())
+    return stream.tell()
 
 
 def _cut(path: Path, stream: IO[bytes], length: int) -> None:

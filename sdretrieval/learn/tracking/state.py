@@ -2,12 +2,13 @@
 last bit, as never having stopped: estimates are functions of what is saved.
 
 Nothing is lost in a crash: a :class:`StateFolder` holds a checkpoint of the tracker and a journal of the documents
-since. Before a document is processed it is appended to the journal, with the lengths the output files had. After a
-crash (kill -9 included) the checkpoint is loaded and the journal replayed; what the document in hand may have written
-is cut off and written again. A last line of the journal that was not finished is dropped: that document had not begun.
+since, which is begun anew with each checkpoint. Before a document is processed it is appended to the journal. After a
+crash (kill -9 and power cuts included) the checkpoint is loaded and the journal replayed; what was written since the
+checkpoint, which may not have reached the disk, is cut off and written again. A last line of the journal that was not
+finished is dropped: that document had not begun.
 
     checkpoint.tracker   the state after n documents, replaced as a whole
-    journal.jsonl        [n, docid, time, {word: count}, [lengths of outputs]]
+    journal.jsonl        [n, docid, time, {word: count}], of earlier versions with the lengths of outputs after it
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import io
 import json
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -225,37 +226,34 @@ class StateFolder:
         return self.folder is not None and (self.folder / CHECKPOINT).is_file()
 
     # -- going on ------------------------------------------------------------------------------------------------
-    def resume(self) -> tuple[Tracker, Step | None, Sequence[int]]:
-        """The tracker as it was, the step of the last journalled document (None: there is none since the checkpoint),
-        and the lengths the outputs had before that document."""
+    def resume(self) -> tuple[Tracker, list[Step], Sequence[int]]:
+        """The tracker as it was, the steps since the checkpoint, and the lengths the outputs had at it."""
         assert self.folder is not None
         tracker, self.notes = load_tracker(self.folder / CHECKPOINT)
-        step, lengths = None, list(self.notes.get("lengths", []))
-        whole = 0
+        steps, whole = list[Step](), 0
         with open(self.folder / JOURNAL, "rb") as stream:
             for number, line in enumerate(stream, 1):
                 if not line.endswith(b"\n"):
                     break  # the crash came while it was written
                 whole += len(line)
-                n, docid, time, counts, lengths_then = self._entry(line, number)
+                n, docid, time, counts = self._entry(line, number)
                 if n < tracker.n_seen:
                     continue  # the crash came between the checkpoint and the emptying of the journal
                 if n > tracker.n_seen:
                     raise self._damaged(f"document {n} follows document {tracker.n_seen - 1}", number)
-                step = tracker.process(tracker.background.document(docid, counts, time))
-                lengths = lengths_then
+                steps.append(tracker.process(tracker.background.document(docid, counts, time)))
                 self._note(docid)
         os.truncate(self.folder / JOURNAL, whole)
-        return tracker, step, lengths
+        return tracker, steps, list(self.notes.get("lengths", []))
 
-    def _entry(self, line: bytes, number: int) -> tuple[int, str, int | None, dict[str, float], list[int]]:
+    def _entry(self, line: bytes, number: int) -> tuple[int, str, int | None, dict[str, float]]:
         try:
-            n, docid, time, counts, lengths = parse_json(line.decode(), unique=True)
+            n, docid, time, counts, *_ = parse_json(line.decode(), unique=True)
             if not (isinstance(n, int) and isinstance(docid, str) and isinstance(counts, dict)):
                 raise ValueError("not an entry")
             if not isinstance(time, int | None) or not all(isinstance(c, int | float) for c in counts.values()):
                 raise ValueError("a time or a count is no number")
-            return n, docid, time, counts, [int(length) for length in lengths]
+            return n, docid, time, counts
         except (ValueError, TypeError, OverflowError) as error:
             raise self._damaged(f"not an entry of a journal ({error})", number) from None
 
@@ -265,13 +263,13 @@ class StateFolder:
         return InputError(message, file=self.folder / JOURNAL, line=line, remedy=remedy)
 
     # -- while it runs -------------------------------------------------------------------------------------------
-    def before(self, tracker: Tracker, document: StreamDocument, lengths: Sequence[int]) -> None:
+    def before(self, tracker: Tracker, document: StreamDocument) -> None:
         """Note a document before it is processed."""
         if self._journal is None:
             return
         words = (tracker.background.words[w] for w in document.words.tolist())
         counts = dict(zip(words, document.counts.tolist(), strict=True))
-        entry = [tracker.n_seen, document.docid, document.time, counts, list(lengths)]
+        entry = [tracker.n_seen, document.docid, document.time, counts]
         append_whole(self._journal, json.dumps(entry).encode() + b"\n")
         self._note(document.docid)
 
@@ -280,12 +278,13 @@ class StateFolder:
         self.notes["last"] = docid
         self._since += 1
 
-    def after(self, tracker: Tracker, lengths: Sequence[int]) -> None:
+    def after(self, tracker: Tracker, lengths: Callable[[], Sequence[int]]) -> None:
         """A document is done; now and then that means a checkpoint."""
         if self._since >= self.every:
-            self.checkpoint(tracker, lengths)
+            self.checkpoint(tracker, lengths())
 
     def checkpoint(self, tracker: Tracker, lengths: Sequence[int]) -> None:
+        """Save the state, with the lengths of the outputs as they are on disk by now."""
         if self.folder is None:
             return
         save_tracker(self.folder / CHECKPOINT, tracker, {**self.notes, "lengths": list(lengths)})
