@@ -66,7 +66,7 @@ def stop_now_and_then(seed: str) -> None:
 
 def write_inputs(folder: Path) -> None:
     """What the commands read."""
-    (folder / "topics.tsv").write_text("1\ta b\n2\tc v0\n3\tv1\n")
+    (folder / "topics.tsv").write_text("1\ta b\n2\tc v0\n3\te v1\n")
     (folder / "qrels.txt").write_text("1 0 d1 1\n2 0 d2 1\n3 0 d3 1\n")
     stream = [{"id": f"s{k}", "contents": document(k, 0).contents, "date": f"2024-01-{k + 1:02}"} for k in range(30)]
     (folder / "stream.jsonl").write_text("".join(json.dumps(line) + "\n" for line in stream))
