@@ -19,6 +19,7 @@ import tempfile
 import time
 import zipfile
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,7 @@ class Stopped:
 
     def __init__(self, folder: Path, seed: int, what: str) -> None:
         self.folder, self.said, self.rest = folder, "to 0 index", b""
+        self.saved: dict[str, int] = {}  # the version of each model that was last told to be saved
         worker.write_inputs(folder)
         words = [sys.executable, str(Path(worker.__file__)), str(folder), str(seed), what]
         repository = Path(__file__).resolve().parents[2]
@@ -67,9 +69,16 @@ class Stopped:
         self.rest = lines.pop()
         told = [line.decode() for line in lines if line.startswith((b"to ", b"at "))]
         self.said = told[-1] if told else self.said
+        self.saved.update(model_of(line) for line in told if line.startswith("at ") and "model-" in line)
 
     def go_on(self) -> None:
         self.process.send_signal(signal.SIGCONT)
+
+
+def model_of(said: str) -> tuple[str, int]:
+    """The kind and the version of the model that a line tells of."""
+    _, kind, version = said.split()[-1].split("-")
+    return kind, int(version)
 
 
 def allowed(said: str, ever: bool) -> list[dict]:
@@ -88,8 +97,8 @@ def contents(snapshot: Snapshot) -> dict[str, dict[str, int]]:
     return rows
 
 
-def check(folder: Path, said: str, *, ever: bool) -> str:
-    """Open what was left; what was found."""
+def check(folder: Path, said: str, *, ever: bool, models: dict[str, int]) -> str:
+    """Open what was left; what was found. ``models`` are those that were saved before."""
     index = folder / "index"
     try:
         found = contents(open_snapshot(index))
@@ -104,7 +113,7 @@ def check(folder: Path, said: str, *, ever: bool) -> str:
     assert not rubbish, (said, rubbish)
     assert len(list(folder.glob("index.snapshot/*"))) == 1
     found_run = check_run(folder)
-    check_model(folder)
+    check_models(folder, said, models)
     check_track(folder)
     return found_run
 
@@ -130,15 +139,20 @@ def check_run(folder: Path) -> str:
     return "whole"
 
 
-def check_model(folder: Path) -> None:
-    """A saved model is whole, and one of the two that were saved."""
-    if (folder / "model.sdm").exists():
-        assert saved(folder) in uninterrupted()[1:]
+def check_models(folder: Path, said: str, models: dict[str, int]) -> None:
+    """Each saved model is the last one, or the one being saved, and whole."""
+    for kind in worker.KINDS:
+        expected = [uninterrupted()[1][kind][models[kind]] if kind in models else None]
+        if "model-" in said and model_of(said)[0] == kind:
+            expected.append(uninterrupted()[1][kind][model_of(said)[1]])
+        assert saved(folder / f"{kind}.sdm") in expected, said
 
 
-def saved(folder: Path) -> dict[str, bytes]:
-    """The arrays of the model; its header names the folder."""
-    with zipfile.ZipFile(folder / "model.sdm") as archive:
+def saved(model: Path) -> dict[str, bytes] | None:
+    """The arrays of a model; its header names the folder."""
+    if not model.exists():
+        return None
+    with zipfile.ZipFile(model) as archive:
         assert archive.testzip() is None
         return {name: archive.read(name) for name in archive.namelist() if name.endswith(".npy")}
 
@@ -165,18 +179,18 @@ def tracked(folder: Path) -> tuple[bytes, bytes]:
 
 
 @functools.cache
-def uninterrupted() -> tuple[object, object, object]:
-    """What tracking writes, and both models, when nothing happens."""
+def uninterrupted() -> tuple[object, dict[str, list[object]]]:
+    """What tracking writes, and both versions of each model, when nothing happens."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         worker.write_inputs(folder)
         assert command(worker.tracking(folder)) == 0
-        models = []
-        for version in (0, 1):
-            assert command(worker.learning(folder, version)) == 0
-            models.append(saved(folder))
-        assert models[0] != models[1]
-        return tracked(folder), models[0], models[1]
+        models: dict[str, list[object]] = {kind: [] for kind in worker.KINDS}
+        for kind, version in product(worker.KINDS, worker.VERSIONS):
+            assert command(worker.learning(folder, kind, version)) == 0
+            models[kind].append(saved(folder / f"{kind}.sdm"))
+        assert all(one != other for one, other in models.values())
+        return tracked(folder), models
 
 
 @pytest.mark.parametrize("what", ["all", "files"])
@@ -195,10 +209,10 @@ def test_stopped_anywhere(tmp_path, part, what):
             stopped.wait()
             ever = ever or stopped.said.startswith("at ")
             shutil.copytree(real, copy)
-            said = stopped.said
+            said, models = stopped.said, dict(stopped.saved)
             stopped.go_on()
-            found[check(copy, said, ever=ever)] += 1
-            where[said.split()[-1] if said.startswith("to ") else "between"] += 1
+            found[check(copy, said, ever=ever, models=models)] += 1
+            where[said.split()[-1].partition("-")[0] if said.startswith("to ") else "between"] += 1
             shutil.rmtree(copy)
         stopped.process.send_signal(signal.SIGSTOP)
         stopped.wait()
@@ -206,5 +220,5 @@ def test_stopped_anywhere(tmp_path, part, what):
         stopped.process.kill()
         stopped.process.communicate()
     ever = ever or stopped.said.startswith("at ")
-    check(real, stopped.said, ever=ever)
+    check(real, stopped.said, ever=ever, models=stopped.saved)
     print(dict(where), dict(found))  # pytest -rP shows it

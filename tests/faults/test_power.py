@@ -53,7 +53,7 @@ def mounted(*words: object, at: Path) -> Iterator[Path]:
 
 
 @pytest.mark.java
-@pytest.mark.parametrize("what", ["all", "track"])
+@pytest.mark.parametrize("what", ["all", "track", "model"])
 def test_the_power_goes(tmp_path, what):
     chance = random.Random(1)
     with mounted("-o", "size=200m", "-t", "tmpfs", "tmpfs", at=tmp_path / "memory") as memory:
@@ -64,19 +64,19 @@ def test_the_power_goes(tmp_path, what):
         with mounted("-o", "loop,commit=1", image, at=tmp_path / "real") as real:
             stopped, ever = Stopped(real, 7, what), False
             try:
-                for _ in range(max(1, CUTS // 2)):
+                for _ in range(max(1, -(-CUTS // 3))):
                     time.sleep(chance.expovariate(2))
                     while stopped.state() not in "Tt":
                         stopped.process.send_signal(signal.SIGSTOP)
                         time.sleep(0.001)
                     stopped.wait()
                     ever = ever or stopped.said.startswith("at ")
-                    said = stopped.said
+                    said, models = stopped.said, dict(stopped.saved)
                     shutil.copyfile(image, copy)
                     stopped.go_on()
                     with mounted("-o", "loop", copy, at=tmp_path / "after") as after:
                         os.environ.pop("SDRETRIEVAL_CHECKED", None)  # nothing is remembered over a power cut
-                        check(after, said, ever=ever)
+                        check(after, said, ever=ever, models=models)
                     wait_for_umount(copy)
             finally:
                 stopped.process.kill()

@@ -1,8 +1,8 @@
 """What is stopped and killed: all that writes, over and over. After each step it says so on its output.
 
-``python worker.py FOLDER SEED WHAT``: ``all``; ``files``, which leaves the index as it is; or one of these,
-as ``track``. At renames, removals, syncs and new folders it stops itself (SIGSTOP) now and then, so that whoever
-watches sees the moments between; at other moments the watcher stops it.
+``python worker.py FOLDER SEED WHAT``: ``all``; ``files``, which leaves the index as it is; or some of these,
+``track`` or ``model``. At renames, removals, syncs and new folders it stops itself (SIGSTOP) now and then, so that
+whoever watches sees the moments between; at other moments the watcher stops it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 from sdretrieval.collection.analyzer import AnalyzerSpec
 from sdretrieval.collection.corpus import Document
 
+KINDS, VERSIONS = ("classify", "themes"), (0, 1)  # of saved models
 PLAIN = AnalyzerSpec(language="whitespace")
 
 
@@ -70,7 +73,7 @@ def write_inputs(folder: Path) -> None:
     (folder / "qrels.txt").write_text("1 0 d1 1\n2 0 d2 1\n3 0 d3 1\n")
     stream = [{"id": f"s{k}", "contents": document(k, 0).contents, "date": f"2024-01-{k + 1:02}"} for k in range(30)]
     (folder / "stream.jsonl").write_text("".join(json.dumps(line) + "\n" for line in stream))
-    for version in (0, 1):
+    for version in VERSIONS:
         train = [{"id": f"d{k}", "contents": document(k, version).contents, "labels": "xy"[k % 2]} for k in range(20)]
         (folder / f"train-{version}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in train))
 
@@ -83,8 +86,13 @@ def tracking(folder: Path) -> list[str]:
     return ["track", *named, "--run", str(folder / "track.run"), *settings]
 
 
-def learning(folder: Path, version: int) -> list[str]:
-    return ["classify", "--train", str(folder / f"train-{version}.jsonl"), "--save", str(folder / "model.sdm")]
+def learning(folder: Path, kind: str, version: int) -> list[str]:
+    """The command that saves a model of either kind, in either of two versions, under one name."""
+    train, place = str(folder / f"train-{version}.jsonl"), str(folder / f"{kind}.sdm")
+    if kind == "classify":
+        return ["classify", "--train", train, "--save", place]
+    settings = ["--n-topics", "2", "--steps", "2", "--threads", "1"]
+    return ["themes", "fit", "--input", train, "--output", place, *settings]
 
 
 def changes(index: Path) -> list[tuple[int, str, Callable[[], object]]]:
@@ -135,12 +143,12 @@ def main(folder: Path, seed: str, what: str) -> None:
         ("search", lambda: search("ql")),
         ("tune", tune),
         ("track", track),
-        ("model", lambda: call(*learning(folder, 0))),
-        ("model", lambda: call(*learning(folder, 1))),
     ]
+    for kind, version in product(KINDS, VERSIONS):
+        files.append((f"model-{kind}-{version}", partial(call, *learning(folder, kind, version))))
     if what != "all":
         write[2]()
-        steps = [(0, name, step) for name, step in files if what in ("files", name)]
+        steps = [(0, name, step) for name, step in files if what == "files" or name.startswith(what)]
     else:
         before = [write, (0, "snapshot", lambda: open_snapshot(index)), append, replace, delete]
         after = [overwrite, (4, "snapshot", lambda: open_snapshot(index))]
