@@ -182,6 +182,8 @@ def _main(argv: list[str] | None) -> int:
     # does, takes a twentieth of a search.
     gc.set_threshold(100_000)
     verb = next((word for word in argv if not word.startswith("-")), None)
+    if is_program and verb == "search":
+        importlib.import_module("sdretrieval.cli.ahead").start_java(argv)
     parser, words = parser_for(verb), argv
     if verb in ("evaluate", "compare", "report"):
         words = importlib.import_module("sdretrieval.cli.evaluate").files_before_measures(argv)

@@ -82,6 +82,9 @@ def check_outputs(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from sdretrieval.cli.ahead import postings_of
+    from sdretrieval.core.compiled import plain_loops
+    from sdretrieval.index.compact import FEW
     from sdretrieval.ranking.retrieval import search
 
     args.hits = args.hits or (1000 if args.output else 10)
@@ -91,7 +94,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.query is None and args.output is None:
         raise ParameterError("a run of topics needs a place", remedy="Pass --output FILE, or - for standard output.")
-    with options.standard_input(args):
+    is_brief = args.query is not None and 0 < postings_of(args.index) <= FEW and not time_options.plays_a_part(args)
+    with options.standard_input(args), plain_loops(is_brief):
         return rank_and_write(args, "search", rank, {"topics": args.topics})
 
 
@@ -109,7 +113,8 @@ def rank_and_write(args: argparse.Namespace, verb: str, rank: Callable[..., Run]
     given["plans"] = replayed_plans(args, snapshot)
     with saved_expansions(args, snapshot, ranker) as keep:
         found = rank(snapshot, topics, ranker, on_result=keep, report=report, **given)
-    time_options.say_time(ranker, report, snapshot)
+    if time_options.plays_a_part(args):
+        time_options.say_time(ranker, report, snapshot)
     if args.leak_check:
         time_options.say_leaks(found, ranker, topics, snapshot, lambda other: rank(snapshot, topics, other, **given))
     if args.output is None:

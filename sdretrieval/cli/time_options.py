@@ -99,9 +99,7 @@ def time_from(args: argparse.Namespace, ranker: Ranker) -> Ranker:
         from sdretrieval.ranking.time.period import Period
 
         ranker = Period(ranker=ranker, since=args.since, until=args.until)
-    if not (
-        _asked(args, "time_prior", "background", "feedback_time") or args.as_of or getattr(args, "leak_check", False)
-    ):
+    if not plays_a_part(args):
         return ranker
     from sdretrieval.ranking.time.drifting_background import Drifting
     from sdretrieval.ranking.time.prior import make_prior
@@ -204,6 +202,12 @@ def moment(text: str) -> int:
         return parse_time(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def plays_a_part(args: argparse.Namespace) -> bool:
+    """Whether flags ask for more of time than to leave documents out."""
+    asked = _asked(args, "time_prior", "background", "feedback_time")
+    return asked or bool(args.as_of) or getattr(args, "leak_check", False)
 
 
 def _asked(args: argparse.Namespace, *names: str) -> bool:

@@ -10,7 +10,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +25,10 @@ MINIMUM_JAVA = 21
 _HERE = Path(__file__).parent / "java"
 _lock = threading.RLock()
 _started_in: int | None = None  # process id: a JVM does not survive a fork
+_ahead: threading.Thread | None = None
+# For a command that asks little of Java: code compiled once, lightly, and a collector without threads.
+BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+_extra: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -139,12 +146,39 @@ def _options() -> list[str]:
         f"-Djava.util.logging.config.file={_HERE / 'logging.properties'}",
         f"-Dlog4j2.configurationFile={_HERE / 'log4j2.properties'}",
         "-Dslf4j.internal.verbosity=WARN",
+        *_extra,
     ]
+
+
+def start_ahead(work: Callable[[], object]) -> None:
+    """Start Java in a thread of its own and do there what loads its classes, while this one imports and reads.
+
+    For a brief command. Whoever needs Java waits until it is done; what goes wrong they meet again themselves.
+    """
+    global _ahead, _extra
+    if _ahead is not None or _started_in is not None:
+        return
+
+    def begin() -> None:
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(0.0002)  # each return from Java waits for the interpreter
+        try:
+            with suppress(Exception):
+                work()
+        finally:
+            sys.setswitchinterval(interval)
+            if (jnius := sys.modules.get("jnius")) is not None:
+                jnius.detach()
+
+    _extra, _ahead = BRIEF, threading.Thread(target=begin, name="java")
+    _ahead.start()
 
 
 def start_jvm() -> None:
     """Start the JVM if none runs in this process. Safe to call from any thread, as often as you like."""
     global _started_in
+    if _ahead is not None and _ahead is not threading.current_thread():
+        _ahead.join()
     with _lock:
         if _started_in is not None:
             if _started_in != os.getpid():

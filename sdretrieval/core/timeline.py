@@ -10,13 +10,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from math import inf
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix
 
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.core.times import UNDATED
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 HOUR, DAY, WEEK = 3_600_000, 86_400_000, 7 * 86_400_000  # in milliseconds
 
@@ -130,6 +133,8 @@ def timeline(counts: csr_matrix, times: ArrayLike, *, resolution: float | None =
 
 def merge_rows(counts: csr_matrix, row_of: NDArray[np.int64], n_rows: int) -> csr_matrix:
     """Sum the rows that share a number in ``row_of``; rows numbered -1 are dropped."""
+    from scipy.sparse import csr_matrix  # takes a fifth of a second; most who know times count nothing
+
     kept = np.flatnonzero(row_of >= 0)
     member = csr_matrix((np.ones(len(kept)), (row_of[kept], kept)), shape=(n_rows, counts.shape[0]), dtype=np.float64)
     merged = csr_matrix(member @ counts)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import zlib
 from dataclasses import dataclass
@@ -114,3 +115,12 @@ def _parsed(text: bytes, shown: object) -> dict:
         return notes
     except (ValueError, RecursionError) as error:
         raise IndexProblem(f"{shown} cannot be read ({error}).", remedy="Re-index, or delete it.") from None
+
+
+def snapshot_folder(index: str | os.PathLike[str]) -> Path:
+    """Where the snapshots of an index are kept: beside it, or below ``SDRETRIEVAL_SNAPSHOTS`` where that is set."""
+    index = Path(index).resolve()
+    elsewhere = os.environ.get("SDRETRIEVAL_SNAPSHOTS")
+    if elsewhere:
+        return Path(elsewhere) / f"{index.name}-{hashlib.sha256(str(index).encode()).hexdigest()[:12]}"
+    return index.with_name(index.name + ".snapshot")

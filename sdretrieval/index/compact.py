@@ -29,6 +29,7 @@ from sdretrieval.core.compiled import njit
 # Their names in a snapshot, as snapshot_format.py has them with their types.
 COMPACT = ("block_docs", "block_cells", "blocks", "blocks_ptr", "cells", "length_values", "length_group")
 BITS = 16
+FEW = 250_000  # postings: what NumPy and plain loops are done with before numba is imported
 SINGLE = 112  # cells of count 1
 # The lowest count of a class, and its cells: by length, so many ranges that equally many words are in each.
 CLASSES = ((1, SINGLE), (2, 56), (3, 32), (4, 20), (6, 12), (9, 10), (14, 8), (28, 6))
@@ -71,7 +72,8 @@ def compact_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     blocks = np.zeros(ptr[-1], dtype=np.int32)
     docs, codes = np.empty(n_postings, np.uint16), np.empty(n_postings, np.uint8)
     given = term_ptr, arrays["term_docs"], arrays["term_counts"], group
-    _encode(*given, cell_of, class_of, n_blocks, ptr, blocks, docs, codes)
+    encode = _encode_few if n_postings <= FEW else _encode
+    encode(*given, cell_of, class_of, n_blocks, ptr, blocks, docs, codes)
     return dict(zip(COMPACT, (docs, codes, blocks, ptr, cells.ravel(), lengths, group), strict=True))
 
 
@@ -114,3 +116,19 @@ def _encode(ptr, docs, counts, group, cell_of, class_of, n_blocks, blocks_ptr, b
                 blocks[at + k - start] = docs[k] >> BITS
             block_docs[place] = docs[k] & 0xFFFF
             block_cells[place] = cell_of[class_of[min(counts[k], len(class_of) - 1)], group[docs[k]]]
+
+
+def _encode_few(ptr, docs, counts, group, cell_of, class_of, n_blocks, blocks_ptr, blocks, block_docs, block_cells):
+    """:func:`_encode` by NumPy."""
+    df = np.diff(ptr)
+    term, common = np.repeat(np.arange(len(df)), df), np.flatnonzero(df > 2 * n_blocks)
+    block, is_common = docs >> BITS, (df > 2 * n_blocks)[term]
+    part = np.where(is_common, 2 * block + (counts == 1), 0)
+    order = np.argsort(term * (2 * n_blocks) + part, kind="stable")
+    codes = cell_of[class_of[np.minimum(counts, len(class_of) - 1)], group[docs]]
+    block_docs[:], block_cells[:] = docs[order] & 0xFFFF, codes[order]
+    rare = np.flatnonzero(~is_common)
+    blocks[blocks_ptr[term[rare]] + rare - ptr[term[rare]]] = block[rare]
+    sizes = np.zeros((len(common), 2 * n_blocks + 1), dtype=np.int64)
+    np.add.at(sizes, (np.searchsorted(common, term[is_common]), part[is_common] + 1), 1)
+    blocks[blocks_ptr[common][:, None] + np.arange(2 * n_blocks + 1)] = np.cumsum(sizes, axis=1)

@@ -11,7 +11,6 @@ folder that is renamed into place when complete: a crash leaves the old snapshot
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import time
@@ -30,7 +29,7 @@ from sdretrieval.core.errors import IndexProblem, ParameterError
 from sdretrieval.core.packed_strings import PackedStrings
 from sdretrieval.core.progress import bar
 from sdretrieval.core.times import UNDATED
-from sdretrieval.index.commit import Commit, latest_commit
+from sdretrieval.index.commit import Commit, latest_commit, snapshot_folder
 from sdretrieval.index.lucene.analysis import analyze
 from sdretrieval.index.lucene.committing import clear_abandoned
 from sdretrieval.index.lucene.export import export_index
@@ -230,15 +229,6 @@ def _csr(data: np.ndarray, indices: np.ndarray, ptr: np.ndarray, shape: tuple[in
 
 
 # -- on disk -----------------------------------------------------------------------------------------------------
-
-
-def snapshot_folder(index: str | os.PathLike[str]) -> Path:
-    """Where the snapshots of an index are kept: beside it, or below ``SDRETRIEVAL_SNAPSHOTS`` where that is set."""
-    index = Path(index).resolve()
-    elsewhere = os.environ.get("SDRETRIEVAL_SNAPSHOTS")
-    if elsewhere:
-        return Path(elsewhere) / f"{index.name}-{hashlib.sha256(str(index).encode()).hexdigest()[:12]}"
-    return index.with_name(index.name + ".snapshot")
 
 
 def open_snapshot(index: str | os.PathLike[str], *, rebuild: bool = False, date_field: str | None = None) -> Snapshot:

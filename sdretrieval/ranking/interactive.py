@@ -45,7 +45,6 @@ from sdretrieval.ranking.snippets import Marker, Piece
 from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.time.period import Period
 from sdretrieval.ranking.time.prior import make_prior
-from sdretrieval.ranking.time.wrappers import Auto, time_aware
 
 if TYPE_CHECKING:
     import pandas
@@ -110,6 +109,8 @@ class Request:
         ranker = self.model if isinstance(self.model, Ranker) else _model(self.model, self.settings)
         if self.time_prior not in TIME_PRIORS:
             raise ParameterError(f"no time prior {self.time_prior!r}", remedy=f"One of: {', '.join(TIME_PRIORS)}.")
+        if self.time_prior != "none":
+            from sdretrieval.ranking.time.wrappers import Auto, time_aware  # needs SciPy, which takes its time
         if self.time_prior == "auto":
             ranker = time_aware(ranker, prior=Auto())
         elif self.time_prior != "none":

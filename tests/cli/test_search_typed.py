@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -29,6 +30,21 @@ def test_a_query_is_answered_with_hits_to_read(hits):
     assert "2024-" in found
     assert "The storm brought a flood to the harbour" in found
     assert "\x1b" not in found  # no colours in a pipe
+
+
+def test_a_new_process_answers_the_same_without_numba_and_scipy(hits, collection):
+    """Java starts in a thread of its own, meanwhile, and loops of so small a collection are not compiled."""
+    words = ["--query", "harbour flooding", "--hits", "3"]
+    program = (
+        "import sys\n"
+        "from sdretrieval.cli.main import main\n"
+        "code = main()\n"
+        "print([name for name in ('numba', 'scipy', 'pandas') if name in sys.modules], code, file=sys.stderr)\n"
+    )
+    given = [sys.executable, "-c", program, "search", "--index", str(collection.index), *words]
+    expected = hits(*words)
+    done = subprocess.run(given, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == (expected, "[] 0\n")
 
 
 def test_words_are_marked_on_a_terminal(hits, monkeypatch):

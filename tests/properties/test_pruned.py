@@ -10,6 +10,8 @@ from scipy.sparse import csr_matrix
 from strategies import SETTINGS, corpora, queries, settings_of, snapshot_of
 from test_models_exact import ALL, examples
 
+from sdretrieval.core.compiled import plain_loops
+from sdretrieval.index import compact
 from sdretrieval.index.compact import BITS, Compact
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.ranking import engine as engine_module
@@ -73,6 +75,22 @@ def test_every_model_on_small_collections(model: str, data: st.DataObject):
     assert_same(snapshot, make_ranker(model, values), query, data.draw(st.sampled_from([1, 2, 5, ALL])))
 
 
+@pytest.mark.parametrize("model", SETTINGS)
+@examples(8)
+@given(data=st.data())
+def test_loops_run_by_python_give_the_same_bits(model: str, data: st.DataObject):
+    corpus = data.draw(corpora(max_docs=12, most=40))
+    words, values = data.draw(queries(corpus)), data.draw(settings_of(model))
+    found = []
+    for is_plain in (False, True):
+        snapshot = snapshot_of(corpus)
+        query = Query.from_words(snapshot, words, qid="q")
+        with plain_loops(is_plain):
+            found.append(ranked(snapshot, make_ranker(model, values), query, RankOptions(hits=5), bounds=False))
+    assert found[0].docs.tolist() == found[1].docs.tolist()
+    assert found[0].scores.tobytes() == found[1].scores.tobytes()
+
+
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize(("hits", "threads"), [(10, 1), (1000, 2)])
 def test_models_on_several_blocks(many: Snapshot, model: str, hits: int, threads: int):
@@ -119,20 +137,32 @@ def test_only_allowed_documents_are_found(many: Snapshot):
     assert allowed[engine.best([plan], 300)[0][0]].all()
 
 
+def test_few_postings_are_encoded_alike(many: Snapshot, monkeypatch):
+    """By NumPy and by the compiled loop: common words and rare ones, in one block and in several."""
+    one_block = Snapshot.from_counts([[1, 0, 3, 0], [1, 2, 0, 0], [1, 1, 9, 30]], list("abcd"))
+    for arrays in (many.arrays, one_block.arrays, Snapshot.from_counts(np.zeros((2, 0), int), []).arrays):
+        found = []
+        for few in (0, len(arrays["term_docs"])):
+            monkeypatch.setattr(compact, "FEW", few)
+            found.append(compact.compact_arrays(arrays))
+        for name, values in found[0].items():
+            assert found[1][name].dtype == values.dtype and np.array_equal(found[1][name], values), name
+
+
 def test_compact_postings_say_what_the_snapshot_says(many: Snapshot):
     """Every posting once, in its block, in a cell of its count and length; those of count 1 last in their block."""
-    compact: Compact = many.compact
+    found: Compact = many.compact
     for term in range(N_TERMS):
-        span, at = slice(*many.term_ptr[term : term + 2]), compact.ptr[term]
-        edges = compact.blocks[at : compact.ptr[term + 1]]
-        assert len(edges) == 2 * compact.n_blocks + 1
-        block = np.repeat(np.arange(2 * compact.n_blocks) // 2, np.diff(edges))
-        docs, cells = compact.block_docs[span] + (block << BITS), compact.cells[compact.block_cells[span]]
+        span, at = slice(*many.term_ptr[term : term + 2]), found.ptr[term]
+        edges = found.blocks[at : found.ptr[term + 1]]
+        assert len(edges) == 2 * found.n_blocks + 1
+        block = np.repeat(np.arange(2 * found.n_blocks) // 2, np.diff(edges))
+        docs, cells = found.block_docs[span] + (block << BITS), found.cells[found.block_cells[span]]
         order = np.argsort(docs)
         assert docs[order].tolist() == many.term_docs[span].tolist()
         counts = many.term_counts[span]
         assert (cells[order, 0] <= counts).all() and (counts <= cells[order, 1]).all()
-        group = compact.group[docs[order]]
+        group = found.group[docs[order]]
         assert (cells[order, 2] <= group).all() and (group <= cells[order, 3]).all()
-        single = np.repeat(np.arange(2 * compact.n_blocks) % 2, np.diff(edges))[order]
+        single = np.repeat(np.arange(2 * found.n_blocks) % 2, np.diff(edges))[order]
         assert ((counts == 1) == single).all()

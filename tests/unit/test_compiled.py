@@ -1,4 +1,4 @@
-"""A cache of compiled loops that a power cut tore."""
+"""A cache of compiled loops that a power cut tore; loops that are called before numba is imported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_torn_cache_is_made_anew(tmp_path):
         words = [
             sys.executable,
             "-c",
-            "import loop; print(loop.double(21), sum(loop.double.stats.cache_hits.values()))",
+            "import loop; print(loop.double(21), sum(loop.double.dispatcher().stats.cache_hits.values()))",
         ]
         return subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
 
@@ -29,3 +29,19 @@ def test_a_torn_cache_is_made_anew(tmp_path):
         torn.write_bytes(torn.read_bytes()[:size])
         assert call() == "42 0\n"
     assert call() == "42 1\n"  # whole again
+
+
+def test_numba_is_imported_at_the_first_call():
+    program = (
+        "import sys\n"
+        "from sdretrieval.core.compiled import njit, plain_loops\n"
+        "inner = njit(inline='always')(lambda x: x + 1)\n"
+        "outer = njit()(lambda x: 2 * inner(x))\n"
+        "with plain_loops():\n"
+        "    print(outer(20), 'numba' in sys.modules)\n"
+        "print(outer(20), 'numba' in sys.modules)\n"
+        "with plain_loops():\n"
+        "    print(outer(2.5))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=REPOSITORY)
+    assert done.stdout == "42 False\n42 True\n7.0\n"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numba.core.dispatcher import Dispatcher
 from scipy.sparse import csr_matrix, random_array
 
 from sdretrieval.collection.records import rank_order
+from sdretrieval.core.compiled import Compiled
 from sdretrieval.index.sparse import transpose
 from sdretrieval.ranking import loops
 
@@ -372,7 +372,7 @@ def test_keep_best_refuses_what_is_not_a_number():
 
 
 def test_every_compiled_loop_is_compared_here():
-    compiled = {name for name, value in vars(loops).items() if isinstance(value, Dispatcher) and name[0] != "_"}
+    compiled = {name for name, value in vars(loops).items() if isinstance(value, Compiled) and name[0] != "_"}
     tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
     parts = {"evidence", "first_at", "first_postings", "ordered", "score_narrow", "score_wide", "touched", "untouched"}
     assert compiled <= tested | parts | {"select"}, compiled - tested

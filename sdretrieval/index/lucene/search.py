@@ -77,7 +77,9 @@ def _find_with_lucene(index: Path, similarity: Similarity, hits: int, analyzer: 
         searcher.setSimilarity(jelinek_mercer(similarity.parameters["lam"]))
         generator = java_class("io.anserini.search.query.BagOfWordsQueryGenerator")()
         stored = reader.storedFields()
+        # As SimpleSearcher does: equal scores by docid, not by Lucene's numbers, which tell how an index came about.
+        ties = java_class("io.anserini.search.SimpleSearcher").BREAK_SCORE_TIES_BY_DOCID
         text = yield [], []
         while True:
-            found = searcher.search(generator.buildQuery("contents", analyzer, text), hits).scoreDocs
+            found = searcher.search(generator.buildQuery("contents", analyzer, text), hits, ties, True).scoreDocs
             text = yield [stored.document(hit.doc).get("id") for hit in found], [hit.score for hit in found]

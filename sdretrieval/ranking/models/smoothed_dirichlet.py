@@ -33,7 +33,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import expit, logsumexp
 
 from sdretrieval.core.parameters import choice, count, parameter, share, weight
 from sdretrieval.index.statistics import Statistics
@@ -260,6 +259,8 @@ class SmoothedDirichlet(Ranker):
     def _posterior(self, ratios: np.ndarray) -> np.ndarray:
         if self.posterior == "approximate":
             return softmax(ratios)  # (5.25)-(5.26)
+        from scipy.special import expit  # takes a fifth of a second, and the default has no use for it
+
         exact = expit(ratios + np.log(self.prior) - np.log1p(-self.prior))  # (5.16)
         total = exact.sum()
         return exact / total if total > 0 else softmax(ratios)  # all posteriors vanish: their ratios are left
@@ -267,6 +268,8 @@ class SmoothedDirichlet(Ranker):
     def _bound(self, ratios: np.ndarray) -> float:
         """What EM climbs: the mixture's log likelihood against α^N alone, or its limit for π_R → 0."""
         if self.posterior == "approximate":
+            from scipy.special import logsumexp  # as above
+
             return float(logsumexp(ratios))
         return float(np.sum(np.logaddexp(np.log(self.prior) + ratios, np.log1p(-self.prior))))
 
