@@ -141,6 +141,7 @@ def _options() -> list[str]:
     return [
         "-Xrs",  # leave Ctrl-C to Python: otherwise the JVM exits under us
         "-XX:-UsePerfData",  # no files in the temporary folder
+        "-Xms64m",  # and more at need; by itself Java fills a 64th of the machine before it clears up
         "-Djava.awt.headless=true",
         "--enable-native-access=ALL-UNNAMED",
         f"-Djava.util.logging.config.file={_HERE / 'logging.properties'}",

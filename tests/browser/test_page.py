@@ -146,7 +146,7 @@ def test_a_query_is_typed_and_hits_are_read(page, address):
     assert re.fullmatch(r"2022-\d\d-\d\d", text(first.find_element("css selector", "time")))
     marks = {text(mark).lower() for mark in found(page, ".snippet mark")}
     assert marks == {"bridge", "collapse"}
-    assert "20 hits of" in one(page, "#status").text
+    assert "20 hits · " in one(page, "#status").text
     assert page.title.startswith(QUERY)
 
 

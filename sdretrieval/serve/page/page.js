@@ -76,9 +76,9 @@ function beside({ set, drop, weights, ...body }) {
 function say() {
   const ranks = before && answer.hits.filter((hit) => before.get(hit.docid) !== hit.rank).length;
   const moved = before ? (ranks ? `, ${ranks} moved` : ", none moved") : "";
-  const of = Number.isFinite(answer.candidates) ? ` of ${many(answer.candidates, "document")}` : "";
+  const of = Number.isFinite(answer.candidates) ? ` · ${many(answer.candidates, "document")} with a word of it` : "";
   const took = answer.milliseconds ? ` · ${Math.max(1, Math.round(answer.milliseconds))} ms` : "";
-  byId("status").textContent = `${many(answer.hits.length, "hit")}${of}${moved}${took}`;
+  byId("status").textContent = `${many(answer.hits.length, "hit")}${moved}${of}${took}`;
 }
 
 function complain(error) {
