@@ -292,10 +292,12 @@ def classify(path: Path) -> None:
 
 
 def predict(path: Path) -> None:
+    from scipy.sparse import csr_matrix  # only where models are asked for
+
     from sdretrieval.learn.classify.local_logistic import LocalLogisticRegression  # only where models are asked for
 
     model = LocalLogisticRegression.load(path)
-    model.predict(np.ones((2, model.n_features_in_)), np.array([3.0, 40.0]))
+    model.predict(csr_matrix((2, model.n_features_in_)), np.array([3.0, 40.0]))
 
 
 def evolve(path: Path) -> None:

@@ -25,6 +25,7 @@ from sdretrieval.core.files import atomic_writer
 from sdretrieval.core.safe_json import parse_json
 
 FORMAT = 1  # raise it when old programs would misread new files
+WIDEST = 1 << 27  # columns of a sparse matrix: no file has so many words, and models make arrays of one for each
 _HEADER = "header.json"
 _KINDS = "biufSU"  # numbers, truth values and fixed-width text: what an array may hold
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same content gives the same bytes
@@ -113,6 +114,8 @@ def get_matrix(arrays: Mapping[str, np.ndarray], name: str, shape: list[int] | N
         if X.ndim != 2 or X.dtype.kind != "f":
             raise ValueError(f"array {name!r} is no matrix of numbers")
         return X
+    if not 0 <= shape[1] <= WIDEST:
+        raise ValueError(f"matrix {name!r} claims {shape[1]} columns")
     data, indices, indptr = (arrays[f"{name}.{part}" if name else part] for part in ("data", "indices", "indptr"))
     if data.dtype.kind not in "fiu" or not np.isfinite(data).all():
         raise ValueError(f"matrix {name!r} holds what is no finite number")

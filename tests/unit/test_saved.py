@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
+from scipy.sparse import csr_matrix
 
 from sdretrieval.core.errors import InputError, ParameterError
-from sdretrieval.core.saved_arrays import load_arrays, save_arrays
+from sdretrieval.core.saved_arrays import WIDEST, get_matrix, load_arrays, put_matrix, save_arrays
 
 
 @settings(max_examples=60, deadline=None)
@@ -97,3 +98,11 @@ def test_other_kind_newer_format_and_no_file(tmp_path):
         load_arrays(tmp_path / "new", "x")
     with pytest.raises(InputError, match="no such file"):
         load_arrays(tmp_path / "none", "x")
+
+
+def test_a_matrix_that_claims_to_be_wider_than_memory_is_refused():
+    arrays: dict[str, np.ndarray] = {}
+    assert put_matrix(arrays, "X", csr_matrix((2, WIDEST))) == [2, WIDEST]
+    assert get_matrix(arrays, "X", [2, WIDEST]).shape == (2, WIDEST)
+    with pytest.raises(ValueError, match="'X' claims 134217729 columns"):
+        get_matrix(arrays, "X", [2, WIDEST + 1])
