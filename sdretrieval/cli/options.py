@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from sdretrieval.index.snapshot import Snapshot
 
 
-def add_index_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--index", required=True, metavar="DIR", help="Lucene index (Anserini's, Pyserini's or ours)")
+def add_index_argument(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    parser.add_argument(
+        "--index", required=required, metavar="DIR", help="Lucene index (Anserini's, Pyserini's or ours)"
+    )
     add_analyzer_arguments(parser.add_argument_group("analyzer, of an index that does not say it (not one of ours)"))
 
 

@@ -33,7 +33,7 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
-    parser.add_argument("--index", metavar="DIR", help="Lucene index (Anserini's, Pyserini's or ours)")
+    options.add_index_argument(parser, required=False)
     parser.add_argument("--qrels", required=True, metavar="FILE", help="judgments")
     parser.add_argument("--run", dest="run_file", metavar="FILE", help="tune re-ranking of this run instead of search")
     parser.add_argument(
@@ -102,12 +102,12 @@ def model_problem(args: argparse.Namespace) -> tuple[Problem, Ranker, dict[str, 
     """A model over an index: what is tuned, and the values to try."""
     from sdretrieval.collection.trec import read_qrels, read_run
     from sdretrieval.evaluate.tune import Problem, space_of
-    from sdretrieval.ranking.retrieval import as_snapshot, candidates_of, queries_of
+    from sdretrieval.ranking.retrieval import candidates_of, queries_of
 
     for flag in ("index", "topics"):
         if getattr(args, flag) is None:
             raise ParameterError(f"--{flag} is needed to tune a model", remedy="Only --fuse, for runs, does without.")
-    ranker, topics, snapshot = options.ranker_from(args), options.topics_from(args), as_snapshot(args.index)
+    ranker, topics, snapshot = options.ranker_from(args), options.topics_from(args), options.snapshot_from(args)
     space = space_of(ranker, args.params)
     candidates = None
     if args.run_file:
