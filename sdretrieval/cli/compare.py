@@ -77,6 +77,8 @@ def run(args: argparse.Namespace) -> int:
 def is_run(path: str) -> bool:
     """Whether the first file is no judgments but a run, which has six columns: NAME=PATH is one."""
     named = "=" in path and not Path(path).exists()
+    if not named and not Path(path).exists():
+        return False  # a name of ir_datasets, or a mistake
     first = "" if named else next((line for _, line in numbered_lines(path) if line.strip()), "")
     return named or first.strip() == START or len(first.split()) == 6
 

@@ -55,7 +55,9 @@ def manifest(
         "verb": verb,
         **made_with,
         "inputs": {
-            name: {"file": os.fspath(path), "sha256": file_digest(path)} for name, path in inputs.items() if path
+            name: {"file": os.fspath(path), **({"sha256": file_digest(path)} if Path(path).is_file() else {})}
+            for name, path in inputs.items()  # topics may be named, and no file
+            if path
         },
         "python": platform.python_version(),
         "command": None if command is None else list(command),
