@@ -45,7 +45,7 @@ def flags_of(verb: str) -> Iterator[tuple[list[str], str, list[str]]]:
     from sdretrieval.cli.main import parser_for
 
     verbs = parser_for(verb)._subparsers._group_actions[0].choices  # type: ignore[union-attr]
-    for action in verbs[verb]._actions:  # type: ignore[index, call-overload]
+    for action in verbs[verb]._actions:  # type: ignore[index]
         if action.help != argparse.SUPPRESS:
             yield list(action.option_strings), str(action.help or ""), values_of(action)
 
