@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Iterator
+from typing import Any
 
 EXAMPLE = """\
 examples:
@@ -44,8 +45,9 @@ def flags_of(verb: str) -> Iterator[tuple[list[str], str, list[str]]]:
     """Each flag of a verb: its spellings, its help, and the values it may take where they are few and known."""
     from sdretrieval.cli.main import parser_for
 
-    verbs = parser_for(verb)._subparsers._group_actions[0].choices  # type: ignore[union-attr]
-    for action in verbs[verb]._actions:  # type: ignore[index]
+    groups: Any = parser_for(verb)._subparsers  # argparse keeps its flags to itself
+    flags = groups._group_actions[0].choices[verb]._actions  # the same
+    for action in flags:
         if action.help != argparse.SUPPRESS:
             yield list(action.option_strings), str(action.help or ""), values_of(action)
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -59,7 +60,7 @@ def _of_pyserini(function: str, name: str) -> Mapping[Any, Mapping[Any, Any]] | 
         return None
     try:
         start_jvm()  # before Pyserini starts another
-        from pyserini import search  # an extra, with torch and more
+        search = importlib.import_module("pyserini.search")
     except ImportError:
         return None
     get: Callable[[str], Mapping[Any, Mapping[Any, Any]]] = getattr(search, function)

@@ -106,6 +106,7 @@ def release_for_this_python() -> tuple[str, str]:
 MODULES = {
     "py4j": "pyspark",
     "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
     "jnius": "pyjnius",
     "jnius_config": "pyjnius",
 }  # module -> distribution
