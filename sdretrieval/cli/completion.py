@@ -9,9 +9,13 @@ from typing import Any
 
 EXAMPLE = """\
 examples:
-  bash   sdretrieval completion bash > ~/.local/share/bash-completion/completions/sdretrieval
-  zsh    echo 'source <(sdretrieval completion zsh)' >> ~/.zshrc
-  fish   sdretrieval completion fish > ~/.config/fish/completions/sdretrieval.fish
+  sdretrieval completion bash
+  sdretrieval completion fish
+
+Where to put what is printed:
+  bash   ~/.local/share/bash-completion/completions/sdretrieval
+  zsh    ~/.zshrc, at its end
+  fish   ~/.config/fish/completions/sdretrieval.fish
 """
 
 BASH = """\

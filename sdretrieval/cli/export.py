@@ -9,7 +9,8 @@ from pathlib import Path
 EXAMPLE = """\
 examples:
   sdretrieval export --index indexes/mine --output mine.ciff.gz
-  sdretrieval index --input mine.ciff.gz --index indexes/again      (back, without texts and dates)
+  and back, without texts and dates:
+  sdretrieval index --input mine.ciff.gz --index indexes/again
 
 CIFF, the Common Index File Format, has terms, documents, counts and lengths; PISA, Terrier, Anserini and others read
 or write it.
