@@ -1,4 +1,4 @@
-"""Forty commands that users of Pyserini, PyTerrier, ir_measures and trec_eval would try in their first week.
+"""Fifty commands that users of Pyserini, PyTerrier, ir_measures, trec_eval and others would try in their first week.
 
     python -m benchmarks.first_week            (about two minutes; makes the demo's files in a scratch folder)
 
@@ -81,7 +81,21 @@ COMMANDS: list[tuple[str, str, tuple[str, str] | None]] = [
         "search --index nowhere --topics topics.tsv --output r7.txt",
         ("sdretrieval index", "search {demo} --output r7.txt"),
     ),
-    ("Pyserini", "compare bm25.txt rm3.txt", None),
+    ("ranx", "compare bm25.txt rm3.txt", None),
+    ("ranx", "evaluate qrels.txt bm25.txt rm3.txt --tukey --agreement -m AP nDCG@10", None),
+    ("LongEval", "evaluate qrels.txt bm25.txt --by-time month --topic-times topics.times.tsv", None),
+    ("repro_eval", "search {demo} --output r8.txt --model bm25 --ir-metadata", None),
+    ("repro_eval", "evaluate qrels.txt r8.txt", None),
+    ("repro_eval", "compare r8.txt bm25.txt", None),
+    ("repro_eval", "reproduce r8.txt", None),
+    ("PISA", "export --index ix --output ix.ciff", None),
+    ("PISA", "index --input ix.ciff --index from-ciff", None),
+    (
+        "PISA",
+        "index --input ix.ciff --index ix --append",
+        ("Make one of its own", "index --input ix.ciff --index from-ciff2"),
+    ),
+    ("a shell", "completion bash", None),
     ("Pyserini", "doctor --index ix", None),
     ("Pyserini", "explain --index ix --query 'bridge collapse' --model bm25", None),
     ("Pyserini", "report qrels.txt bm25.txt rm3.txt --topics topics.tsv --output report.html", None),

@@ -47,6 +47,8 @@ from sdretrieval.core.saved_arrays import load_arrays, save_arrays
 from sdretrieval.evaluate.inputs import read_document_times, read_documents, read_manifest
 from sdretrieval.evaluate.inputs import read_expansions as read_terms
 from sdretrieval.evaluate.tune import Trace
+from sdretrieval.index.ciff import write_ciff
+from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.ranking.expansion import read_expanded_queries
 from sdretrieval.ranking.profile_files import profile_settings, read_profile
 from sdretrieval.ranking.registry import rankers
@@ -338,12 +340,20 @@ def _trace(path: Path) -> None:
     closing(Trace(path, IDENTITY, ["1", "2"])).__exit__()
 
 
+def _ciff() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        counts = np.array([[(7 * d + 3 * w) % 5 for w in range(len(WORDS))] for d in range(6)])
+        write_ciff(Path(folder, "a.ciff"), Snapshot.from_counts(counts, WORDS))
+        return Path(folder, "a.ciff").read_bytes()
+
+
 TARGETS: dict[str, Target] = {
     "jsonl": Target("a.jsonl", read_corpus, fixed(JSONL), "json"),
     "json": Target("a.json", read_corpus, fixed(json.dumps(RECORDS), json.dumps(RECORDS, indent=1), JSONL), "json"),
     "sgml": Target("a.trec", read_corpus, fixed(SGML)),
     "csv": Target("a.csv", read_corpus, fixed(CSV)),
     "tsv": Target("a.tsv", read_corpus, fixed(TSV)),
+    "ciff": Target("a.ciff", partial(read_corpus, format="ciff"), lambda: [_ciff()], "bytes"),
     "text": Target("a.txt", read_corpus, fixed(text_of(1))),
     "html": Target("a.html", read_corpus, fixed(PAGE)),
     "tar": Target("a.tar", read_corpus, lambda: TARS, "bytes", "tar"),

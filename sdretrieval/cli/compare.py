@@ -20,6 +20,7 @@ from sdretrieval.cli.evaluate import (
     settle_words,
     write_records,
 )
+from sdretrieval.collection.trec.metadata import START
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.core.files import numbered_lines
 from sdretrieval.core.tables import NOTHING, json_number, number, text_table
@@ -76,7 +77,10 @@ def run(args: argparse.Namespace) -> int:
 def is_run(path: str) -> bool:
     """Whether the first file is no judgments but a run, which has six columns: NAME=PATH is one."""
     named = "=" in path and not Path(path).exists()
-    return named or len(next((line for _, line in numbered_lines(path) if line.strip()), "").split()) == 6
+    if not named and not Path(path).exists():
+        return False  # a name of ir_datasets, or a mistake
+    first = "" if named else next((line for _, line in numbered_lines(path) if line.strip()), "")
+    return named or first.strip() == START or len(first.split()) == 6
 
 
 def write_similarities(specs: list[str], args: argparse.Namespace) -> None:

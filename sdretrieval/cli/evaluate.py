@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -18,7 +19,7 @@ from typing import Any
 from sdretrieval.collection.records import Qrels
 from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.core.files import atomic_writer
-from sdretrieval.core.tables import NOTHING, json_number, number, probability, text_table
+from sdretrieval.core.tables import json_number, number, probability, text_table
 from sdretrieval.evaluate.curves import CURVE_MEASURES
 from sdretrieval.evaluate.inputs import ENDINGS, NamedRun, read_document_times, read_runs, with_baseline
 from sdretrieval.evaluate.measures import DEFAULT_MEASURES, Evaluation, Evaluator, is_measure
@@ -50,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_arguments(parser, "table", "jsonl", "csv", "latex")
     add = parser.add_argument
     add("-q", "--per-topic", action="store_true", help="also print every topic")
-    add("--agreement", action="store_true", help="Kendall's τ between the orders that measures put the runs in")
+    add("--agreement", action="store_true", help="τ and τ_ap between the orders that measures put the runs in")
     add("-n", "--no-summary", action="store_true", help="with -q: no line of means (trec_eval -n)")
     add("--recall-precision", action="store_true", help="add interpolated precision at the 11 recall levels")
     group = parser.add_argument_group("by time")
@@ -88,8 +89,9 @@ def write(args: argparse.Namespace, found: EvaluatedRuns) -> None:
         if args.tukey:
             print("\n" + tukey_table(found.evaluations, args.places))
         if args.agreement:
-            rows = [[a, b, number(tau, args.places)] for (a, b), tau in measure_agreement(found.evaluations).items()]
-            print("\n" + text_table(["measure", "and", "Kendall's τ of the runs"], rows, left=2))
+            agreement = measure_agreement(found.evaluations).items()
+            rows = [[*pair, *(number(value, args.places) for value in taus)] for pair, taus in agreement]
+            print("\n" + text_table(["measure", "and", "Kendall's τ of the runs", "τ_ap"], rows, left=2))
     elif args.output_format == "latex":
         from sdretrieval.evaluate.report.latex import Block, latex_table
 
@@ -99,6 +101,9 @@ def write(args: argparse.Namespace, found: EvaluatedRuns) -> None:
         write_records(values, args.output_format, "run", "query_id", "measure", "value")
         if args.output_format == "jsonl":
             write_records(map(comparison_record, comparisons))
+            if args.agreement:
+                found_taus = measure_agreement(found.evaluations).items()
+                write_records({"measures": pair, "tau": t, "tau_ap": ap} for pair, (t, ap) in found_taus)
             if args.tukey:
                 write_records({"test": "tukey", **vars(pair)} for pair in tukey_pairs(found.evaluations))
 
@@ -109,7 +114,7 @@ def write(args: argparse.Namespace, found: EvaluatedRuns) -> None:
 def add_evaluation_arguments(parser: argparse.ArgumentParser) -> None:
     """Judgments, runs, measures, tests: what :func:`evaluate_runs` and :func:`compare_runs` read."""
     add, measures = parser.add_argument, " ".join(DEFAULT_MEASURES)
-    add("qrels", metavar="QRELS", help="judgments, TREC form: qid 0 docid relevance")
+    add("qrels", metavar="QRELS", help="judgments, qid 0 docid relevance; or an id of ir_datasets")
     add("runs", metavar="RUN", nargs="+", help="TREC run, or NAME=RUN to choose its name; a measure's name is one")
     add("--measures", "-m", nargs="+", action="extend", default=[], metavar="M", help=f"default: {measures}")
     add("--complete", "-c", action="store_true", help="judged topics without results count as zero (trec_eval -c)")
@@ -219,9 +224,9 @@ class EvaluatedRuns:
 
 def evaluate_runs(args: argparse.Namespace, *, beside: bool = False) -> EvaluatedRuns:
     """Read and measure; the first run is the baseline where none is named. ``beside``: as of ``read_runs``."""
-    from sdretrieval.collection.trec import read_qrels
+    from sdretrieval.plugins.named import qrels_of
 
-    qrels, seen = read_qrels(args.qrels), Qrels({}) if args.residual is None else read_qrels(args.residual)
+    qrels, seen = qrels_of(args.qrels), Qrels({}) if args.residual is None else qrels_of(args.residual)
     qrels = residual_qrels(qrels, seen) if seen else qrels
     evaluator = Evaluator(qrels, args.measures, complete=args.complete, rel=args.rel)
     specs, baselines = args.runs, []
@@ -387,9 +392,13 @@ def time_slices(args: argparse.Namespace, found: EvaluatedRuns) -> Iterator[tupl
             yield named.name, part
 
 
-def _drop(first: Mapping[str, float], mean: Mapping[str, float], measure: str) -> str:
-    """LongEval's relative drop: (first period - this one) / first period, in percent."""
-    return number(100 * (first[measure] - mean[measure]) / first[measure], 1, sign=True) if first[measure] else NOTHING
+def _drop(first: Mapping[str, float], mean: Mapping[str, float], measure: str) -> float:
+    """LongEval's relative drop: (first period - this one) / first period."""
+    return (first[measure] - mean[measure]) / first[measure] if first[measure] else math.nan
+
+
+def _percent(*of: Any) -> str:
+    return number(100 * _drop(*of), 1, sign=True)
 
 
 def document_times(args: argparse.Namespace, wanted: set[str]) -> dict[str, int]:
@@ -413,17 +422,22 @@ def write_slices(slices: Iterable[tuple[str, TimeSlice]], args: argparse.Namespa
     columns = ["run", "period", "topics", "relevant"]
     rows = [((name, s.period, s.topics, s.relevant), s.evaluation.mean) for name, s in slices]
     measures = list(rows[0][1]) if rows else []
+    first = {name: mean for (name, *_), mean in reversed(rows)}
     if args.output_format == "table":
-        first = {name: mean for (name, *_), mean in reversed(rows)}
         cells = [
-            [*map(str, row), *(number(mean[m], args.places) for m in measures), _drop(first[row[0]], mean, measures[0])]
+            [
+                *map(str, row),
+                *(number(mean[m], args.places) for m in measures),
+                _percent(first[row[0]], mean, measures[0]),
+            ]
             for row, mean in rows
         ]
         print(text_table([*columns, *measures, f"drop of {measures[0]}, %"], cells, left=2))
         return
     values = (
         {**dict(zip(columns, row, strict=True)), "measure": m, "value": json_number(mean[m])}
+        | {"drop": json_number(_drop(first[row[0]], mean, m))}
         for row, mean in rows
         for m in measures
     )
-    write_records(values, args.output_format, *columns, "measure", "value")
+    write_records(values, args.output_format, *columns, "measure", "value", "drop")

@@ -12,6 +12,7 @@ from typing import Any
 
 from sdretrieval.cli.document_options import add_field_arguments
 from sdretrieval.collection.analyzer import LANGUAGES, STEMMERS, AnalyzerSpec
+from sdretrieval.collection.corpus.ciff import ENDINGS
 from sdretrieval.collection.corpus.reading import DOCID_STYLES, FORMATS, Reader
 from sdretrieval.collection.corpus.record import UNDATED_CHOICES, USUAL_DATE_FIELDS, Document, Problems
 from sdretrieval.collection.corpus.sources import MAX_MEMBER_BYTES
@@ -35,6 +36,9 @@ examples:
     sdretrieval index --input cacm.tar.gz --index indexes/cacm
     sdretrieval index --input news.csv --index indexes/news --id-field url --contents-field body
     sdretrieval index --dataset vaswani --index indexes/vaswani
+
+  the index of another engine, as CIFF; --stemmer and --language say how its terms were made:
+    sdretrieval index --input robust04.ciff.gz --index indexes/robust04 --stemmer porter
 
   to an index that is there: new documents, newer versions of some, and without two of them:
     sdretrieval index --input june.jsonl --index indexes/mine --append --date-field published
@@ -95,6 +99,7 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     target = Path(args.index)
+    settle_ciff(args)
     if args.delete:
         return _tell(args, delete_documents(_ids(args.delete), target), {})
     changing = args.append or args.replace
@@ -109,6 +114,8 @@ def run(args: argparse.Namespace) -> int:
     documents = _documents(args, problems, dates, ignored)
     given: dict[str, Any] = {"threads": args.threads, "problems": problems, "notes": {"source": _notes(args)}}
     options = building_options(args)
+    if args.format == "ciff":
+        options["analyzer"] = take_terms(options["analyzer"], given["notes"])
     if changing:
         analyzer = None if options["analyzer"] == AnalyzerSpec() else options["analyzer"]
         summary = append_documents(hint.watch(documents), target, replace=args.replace, analyzer=analyzer, **given)
@@ -118,6 +125,20 @@ def run(args: argparse.Namespace) -> int:
         print(f"sdretrieval index: {line}", file=sys.stderr)
     told = {"problems": list(problems.grouped()), "dates": list(dates.grouped()), "ignored": ignored}
     return _tell(args, summary, told, dates.count if args.undated == "drop" else 0)
+
+
+def settle_ciff(args: argparse.Namespace) -> None:
+    """CIFF is told by names alone; its terms are no text that an index of texts could take in."""
+    if args.format == "auto" and args.input and all(name.endswith(ENDINGS) for name in args.input):
+        args.format = "ciff"
+    if args.format == "ciff" and (args.append or args.replace):
+        raise ParameterError("a CIFF file cannot be added to an index", remedy="Make one of its own.")
+
+
+def take_terms(queries: AnalyzerSpec, notes: dict[str, Any]) -> AnalyzerSpec:
+    """The terms are indexed as they are, queries analysed as --language and its like say that the terms were made."""
+    notes["analyzer"] = queries.to_json()
+    return AnalyzerSpec(language="whitespace")
 
 
 def _tell(args: argparse.Namespace, summary: IndexSummary, told: dict[str, Any], dropped: int = 0) -> int:

@@ -46,7 +46,9 @@ VERBS: dict[str, tuple[str, str]] = {
     "themes": ("themes", "learn latent topics that know where in a document they are; draw and cut documents by them"),
     "burstiness": ("burstiness", "how well distributions predict the counts of words in documents"),
     "spark": ("spark", "index and rank shards of a collection past one machine, on Apache Spark"),
+    "export": ("export", "write the postings of an index as CIFF, for engines without Lucene"),
     "doctor": ("doctor", "say what was found on this machine and in an index, and what to mend"),
+    "completion": ("completion", "verbs and flags by the tab key: a script for bash, zsh or fish"),
     "demo": ("demo", "make the demo collection, index, rank and evaluate it"),
 }
 ALIASES = {"themes": ("topics",)}  # other names that work

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from sdretrieval.index.snapshot import Snapshot
 
 
-def add_index_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--index", required=True, metavar="DIR", help="Lucene index (Anserini's, Pyserini's or ours)")
+def add_index_argument(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    parser.add_argument(
+        "--index", required=required, metavar="DIR", help="Lucene index (Anserini's, Pyserini's or ours)"
+    )
     add_analyzer_arguments(parser.add_argument_group("analyzer, of an index that does not say it (not one of ours)"))
 
 
@@ -149,7 +151,7 @@ def add_topic_arguments(parser: argparse.ArgumentParser, *, required: bool = Tru
     """``typed``: with a flag for a query in the place of a file."""
     group = parser.add_argument_group("topics")
     source = group.add_mutually_exclusive_group(required=required) if typed else group
-    told = "TSV, JSONL, TREC, SMART, Microblog …; - for standard input"
+    told = "TSV, JSONL, TREC, SMART, Microblog …; - for standard input; or a name of ir_datasets or Pyserini"
     source.add_argument("--topics", required=required and not typed, metavar="FILE", help=told)
     if typed:
         source.add_argument("--query", metavar="TEXT", help="one query, as typed; without --output, hits to read")
@@ -163,6 +165,11 @@ def topics_from(args: argparse.Namespace) -> list[Topic]:
 
     if getattr(args, "query", None) is not None:
         return [Topic("query", args.query)]
+    from sdretrieval.plugins.named import named_topics
+
+    named = None if Path(args.topics).exists() else named_topics(args.topics, args.topic_field)
+    if named is not None:
+        return named
     further: list[str] = []
     form, times = args.topic_format, args.topic_times
     topics = read_topics(args.topics, format=form, field=args.topic_field, times=times, further=further)

@@ -51,11 +51,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from sdretrieval.collection.trec import read_times, read_topics
     from sdretrieval.evaluate.report import gather, write_html
+    from sdretrieval.plugins.named import named_topics
 
     if not args.output.endswith((".html", ".htm")):
         raise ParameterError(f"--output is a page, got {args.output!r}", remedy="End its name in .html.")
     settle_words(args)
-    topics = read_topics(args.topics) if args.topics else []
+    topics = [] if not args.topics else named_topics(args.topics) or read_topics(args.topics)
     found = evaluate_runs(args, beside=True)
     wanted = find_mentioned(found)
     titles: dict[str, str] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +60,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def add_output_arguments(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     told = "the run; .gz compresses it, - is standard output"
     parser.add_argument("--output", required=required, metavar="FILE", help=told)
+    told = "say in the run how it was made, as a comment (ir_metadata), which trec_eval does not read"
+    parser.add_argument("--ir-metadata", action="store_true", help=told)
     parser.add_argument("--tag", help="last column of the run (default: the model's name)")
     options.add_threads_argument(parser)
     parser.add_argument(
@@ -152,7 +154,8 @@ def saved_expansions(args: argparse.Namespace, snapshot: Snapshot, ranker: Ranke
 def write(args, verb: str, found, ranker, snapshot, report, began: float, inputs: dict) -> None:
     """The run, its manifest, and a closing line."""
     _check_found(args, len(found), sum(map(len, found.values())), report)
-    with writing(args, found.tag, report) as written:
+    note = note_of(args, verb, ranker, snapshot, report, inputs) if args.ir_metadata else None
+    with writing(args, found.tag, report, note) as written:
         for qid, ranking in found.items():
             written.add(qid, ranking)
     tell(args, verb, written, ranker, snapshot, report, began, inputs)
@@ -173,22 +176,27 @@ class Written:
 
 
 @contextmanager
-def writing(args: argparse.Namespace, tag: str, report: Report) -> Iterator[Written]:
+def writing(
+    args: argparse.Namespace, tag: str, report: Report, note: Mapping[str, Any] | None = None
+) -> Iterator[Written]:
     """The run, topic by topic; in place only when all are there, and any of them has documents.
 
     A pipe or device, where nothing can be taken back, gets it when all are there.
     """
     from sdretrieval.collection.trec import run_writer, write_run
     from sdretrieval.core.files import is_special
+    from sdretrieval.ranking.manifest import ir_metadata
 
+    tag = args.tag or tag
+    metadata = ir_metadata(note, tag) if note else None
     if is_special(args.output):
         kept: dict[str, Ranking] = {}
         written = Written(kept.__setitem__)
         yield written
         _check_found(args, written.topics, written.documents, report)
-        write_run(args.output, kept, args.tag or tag)
+        write_run(args.output, kept, tag, metadata)
         return
-    with run_writer(args.output, args.tag or tag) as write:
+    with run_writer(args.output, tag, metadata) as write:
         written = Written(write)
         yield written
         _check_found(args, written.topics, written.documents, report)
@@ -208,20 +216,25 @@ def _check_found(args: argparse.Namespace, topics: int, documents: int, report: 
         )
 
 
-def tell(args, verb: str, written: Written, ranker, snapshot, report: Report, began: float, inputs: dict) -> None:
-    """The manifest of a run that has been written, and a closing line."""
-    from sdretrieval.core.files import is_special
-    from sdretrieval.ranking.manifest import manifest, write_manifest
+def note_of(args, verb: str, ranker, snapshot, report: Report, inputs: dict) -> dict[str, Any]:
+    """How a run was made."""
+    from sdretrieval.ranking.manifest import manifest
 
     settings = {name: getattr(args, name, None) for name in RECORDED}
     inputs = {**inputs, "times": args.topic_times, "expansion": args.expansion, "feedback": args.feedback_qrels}
+    note = manifest(verb=verb, ranker=ranker, snapshot=snapshot, inputs=inputs, options=settings, command=args.command)
+    if chosen := time_options.chosen_for_manifest(report):
+        note["time prior by topic"] = chosen
+    return note
+
+
+def tell(args, verb: str, written: Written, ranker, snapshot, report: Report, began: float, inputs: dict) -> None:
+    """The manifest of a run that has been written, and a closing line."""
+    from sdretrieval.core.files import is_special
+    from sdretrieval.ranking.manifest import write_manifest
+
     if not is_special(args.output):  # a pipe has no place beside it
-        note = manifest(
-            verb=verb, ranker=ranker, snapshot=snapshot, inputs=inputs, options=settings, command=args.command
-        )
-        if chosen := time_options.chosen_for_manifest(report):
-            note["time prior by topic"] = chosen
-        write_manifest(args.output, note)
+        write_manifest(args.output, note_of(args, verb, ranker, snapshot, report, inputs))
     say = lambda text: print(text, file=sys.stderr)  # noqa: E731
     if report.empty_topics:
         so = "they keep their order" if verb.endswith("rerank") else "no documents for them"

@@ -190,6 +190,8 @@ def _index(args: argparse.Namespace) -> int:
         )
     if args.dataset:
         raise ParameterError("--dataset is for `sdretrieval index`", remedy="Export it to files, and name these.")
+    if args.format == "ciff":
+        raise ParameterError("--format ciff is for `sdretrieval index`", remedy="Name the texts that were indexed.")
     began = time.perf_counter()
     building = index.building_options(args)
     with _spark(args) as context:

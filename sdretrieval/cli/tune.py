@@ -33,7 +33,7 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
-    parser.add_argument("--index", metavar="DIR", help="Lucene index (Anserini's, Pyserini's or ours)")
+    options.add_index_argument(parser, required=False)
     parser.add_argument("--qrels", required=True, metavar="FILE", help="judgments")
     parser.add_argument("--run", dest="run_file", metavar="FILE", help="tune re-ranking of this run instead of search")
     parser.add_argument(
@@ -100,14 +100,15 @@ def run(args: argparse.Namespace) -> int:
 
 def model_problem(args: argparse.Namespace) -> tuple[Problem, Ranker, dict[str, tuple]]:
     """A model over an index: what is tuned, and the values to try."""
-    from sdretrieval.collection.trec import read_qrels, read_run
+    from sdretrieval.collection.trec import read_run
     from sdretrieval.evaluate.tune import Problem, space_of
-    from sdretrieval.ranking.retrieval import as_snapshot, candidates_of, queries_of
+    from sdretrieval.plugins.named import qrels_of
+    from sdretrieval.ranking.retrieval import candidates_of, queries_of
 
     for flag in ("index", "topics"):
         if getattr(args, flag) is None:
             raise ParameterError(f"--{flag} is needed to tune a model", remedy="Only --fuse, for runs, does without.")
-    ranker, topics, snapshot = options.ranker_from(args), options.topics_from(args), as_snapshot(args.index)
+    ranker, topics, snapshot = options.ranker_from(args), options.topics_from(args), options.snapshot_from(args)
     space = space_of(ranker, args.params)
     candidates = None
     if args.run_file:
@@ -115,7 +116,7 @@ def model_problem(args: argparse.Namespace) -> tuple[Problem, Ranker, dict[str, 
     problem = Problem(
         snapshot,
         queries_of(snapshot, topics),
-        read_qrels(args.qrels),
+        qrels_of(args.qrels),
         measure=args.measure,
         hits=args.hits,
         threads=args.threads,
@@ -126,11 +127,11 @@ def model_problem(args: argparse.Namespace) -> tuple[Problem, Ranker, dict[str, 
 
 def fusion_problem(args: argparse.Namespace) -> tuple[FusionProblem, Fusion, dict[str, tuple]]:
     """Runs to be fused: what is tuned, and the values to try."""
-    from sdretrieval.collection.trec import read_qrels
     from sdretrieval.core.parameters import read_settings
     from sdretrieval.evaluate.fuse import Fusion
     from sdretrieval.evaluate.inputs import read_runs
     from sdretrieval.evaluate.tune import FusionProblem, fusion_space
+    from sdretrieval.plugins.named import qrels_of
 
     for flag, given in (("--index", args.index), ("--topics", args.topics), ("--run", args.run_file)):
         if given is not None:
@@ -140,5 +141,5 @@ def fusion_problem(args: argparse.Namespace) -> tuple[FusionProblem, Fusion, dic
         raise ParameterError("fusing takes two runs", remedy="Name another run after --fuse.")
     fusion = Fusion(weights=dict.fromkeys(runs, 1.0))
     fusion = fusion.with_(**read_settings(fusion.name, fusion.domains(), args.settings, see="sdretrieval fuse -h"))
-    problem = FusionProblem(runs, read_qrels(args.qrels), measure=args.measure, hits=args.hits)
+    problem = FusionProblem(runs, qrels_of(args.qrels), measure=args.measure, hits=args.hits)
     return problem, fusion, fusion_space(fusion, args.params)

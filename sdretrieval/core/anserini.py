@@ -85,8 +85,9 @@ def _consent() -> None:
     what = (
         f"Lucene (Anserini's jar, 120 to 170 MB) is fetched once with pip, out of {_release()}, to {fetched_folder()}"
     )
-    print(what, file=sys.stderr, flush=True)
-    if not answer and sys.stdin.isatty() and sys.stderr.isatty():
+    asks = not answer and sys.stdin.isatty() and sys.stderr.isatty()
+    print(what if asks or answer else f"{what}; SDRETRIEVAL_FETCH=no forbids it", file=sys.stderr, flush=True)
+    if asks:
         print("Go on? [Y/n] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in ("", "y", "yes"):
             raise JavaError("Lucene is not there, and was not fetched.", remedy=_BY_HAND)

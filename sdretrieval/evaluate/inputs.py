@@ -1,7 +1,7 @@
 """Runs, and what lies beside them, as a command line names them.
 
 A run is given by its path, or as ``NAME=PATH`` to choose what tables call it. Beside ``runs/ql.trec`` may
-lie ``runs/ql.trec.manifest.json`` (or ``runs/ql.manifest.json``): how it was made, and
+lie ``runs/ql.trec.manifest.json`` (or ``runs/ql.manifest.json``): how it was made (else its ir_metadata says), and
 ``runs/ql.trec.expansion.jsonl`` (or ``runs/ql.expansion.jsonl``): the expanded queries, one ``{"qid": …,
 "terms": {term: weight}}`` per line. Documents' times come from a table, their titles from JSON lines.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from sdretrieval.collection.records import Run
-from sdretrieval.collection.trec import read_run
+from sdretrieval.collection.trec import read_metadata, read_run
 from sdretrieval.collection.trec.trec_file import TrecFile
 from sdretrieval.core.errors import InputError, ParameterError, shown
 from sdretrieval.core.files import numbered_lines
@@ -92,7 +92,7 @@ def read_runs(specs: Sequence[str], *, beside: bool = False) -> list[NamedRun]:
         manifest, expansions = (
             find_beside(path, ending) if beside else None for ending in ("manifest.json", "expansion.jsonl")
         )
-        about = None if manifest is None else read_manifest(manifest)
+        about = read_manifest(manifest) if manifest else read_metadata(path) if beside else None
         if about is not None and manifest is not None:
             check_belongs(about, path, manifest)
         runs.append(NamedRun(name, read_run(path), path, about, read_expansions(expansions) if expansions else {}))

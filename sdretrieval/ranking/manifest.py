@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,11 +55,45 @@ def manifest(
         "verb": verb,
         **made_with,
         "inputs": {
-            name: {"file": os.fspath(path), "sha256": file_digest(path)} for name, path in inputs.items() if path
+            name: {"file": os.fspath(path), **({"sha256": file_digest(path)} if Path(path).is_file() else {})}
+            for name, path in inputs.items()  # topics may be named, and no file
+            if path
         },
         "python": platform.python_version(),
         "command": None if command is None else list(command),
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def ir_metadata(content: Mapping[str, Any], tag: str) -> dict[str, Any]:
+    """A manifest of a search as ir_metadata has it: the six components of PRIMAD, two of them for a person to fill in.
+
+    No time of making is in it: the same command writes the same file.
+    """
+    index, options, inputs = content["index"], content["options"], content["inputs"]
+    judged = "feedback" in inputs or options.get("relevant") or options.get("nonrelevant")
+    reranks = {"reranks": inputs["run"]["file"]} if "run" in inputs else {}
+    toolkit = f"sdretrieval=={content['sdretrieval']}"
+    return {
+        "schema version": "0.1",
+        "tag": tag,
+        "platform": {
+            "hardware": {"cpu": {"architecture": platform.machine(), "number of cores": os.cpu_count()}},
+            "operating system": {"platform": platform.system(), "kernel": platform.release()},
+            "software": {"libraries": {"python": [f"python=={content['python']}"]}, "retrieval toolkit": [toolkit]},
+        },
+        "research goal": {},
+        "implementation": {"executable": {"cmd": shlex.join(content["command"] or ())}},
+        "method": {
+            "automatic": not judged,
+            "indexing": index["analyzer"],
+            "retrieval": [{"name": content["model"], "method": toolkit, **reranks, **content["parameters"]}],
+        },
+        "actor": {},
+        "data": {
+            "test collection": {"name": index["name"], "topics": inputs.get("topics", {}).get("file")},
+            "other": [{"name": "index", "fingerprint": index["fingerprint"], "documents": index["documents"]}],
+        },
     }
 
 

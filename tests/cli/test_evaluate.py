@@ -152,7 +152,7 @@ def test_several_baselines_and_all_pairs(files, told):
     found = records(told("evaluate qrels.txt ql.trec sd.trec -m AP --tukey -o jsonl"))[-1]
     assert found["test"] == "tukey"
     out = told("evaluate qrels.txt ql.trec sd.trec -m AP P@1 --agreement")
-    assert out.splitlines()[-1].split() == ["AP", "P@1", "1.0000"]
+    assert out.splitlines()[-1].split() == ["AP", "P@1", "1.0000", "1.0000"]
 
 
 def test_runs_without_judgments(told, capsys, files):

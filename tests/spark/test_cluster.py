@@ -394,6 +394,7 @@ def test_flags_that_do_not_go_together(spark, collections, corpus, tmp_path, cap
         (("rerank", *shared, "--run", "r", "--run-weight", "0.5"), "--run-weight is for one index"),
         (("search", *shared, "--background", "local"), "needs a bandwidth"),
         (("index", "--dataset", "vaswani", "--index", tmp_path / "y", "--shards", 2), "--dataset is for"),
+        (("index", "--input", "x", "--format", "ciff", "--index", tmp_path / "y", "--shards", 2), "ciff is for"),
         (("index", "--input", corpus.docs, "--index", corpus.docs, "--shards", 3), "over its own input"),
     ):
         assert command("spark", *words) == 2

@@ -57,6 +57,7 @@ def test_the_jar_is_fetched_once_without_dependencies(calls, pip, tmp_path, caps
     assert [path.name for path in jar.parent.iterdir()] == [jar.name]  # nothing else is left
     told = capsys.readouterr().err
     assert "fetched once with pip" in told
+    assert "SDRETRIEVAL_FETCH=no forbids it" in told
     assert str(jar.parent) in told
     assert anserini.anserini_jar() == jar
     (command,) = calls

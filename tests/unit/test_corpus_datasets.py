@@ -10,6 +10,7 @@ import pytest
 
 from sdretrieval.cli.main import main
 from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.jvm import start_jvm
 from sdretrieval.plugins import datasets
 
 ir_datasets = pytest.importorskip("ir_datasets")
@@ -136,3 +137,41 @@ def test_index_by_dataset_id(dataset, tmp_path, capsys):
     summary = json.loads(capsys.readouterr().out)
     assert (summary["documents"], summary["tokens"], summary["undated"]) == (2, 5, 0)  # "and" is a stop word
     assert summary["latest"] == "2024-05-02T00:00:00Z"
+
+
+@pytest.mark.java
+def test_topics_and_qrels_by_their_ids_on_the_command_line(dataset, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for words in (
+        f"index --dataset {dataset} --index ix",
+        f"search --index ix --topics {dataset} --model bm25 --output run.txt",
+        f"search --index ix --topics irds:{dataset} --topic-field description --model bm25 --output run.txt",
+        f"evaluate {dataset} run.txt AP",
+        f"report {dataset} run.txt --topics {dataset} --output report.html",
+    ):
+        assert main(words.split()) == 0, capsys.readouterr().err
+    assert json.loads((tmp_path / "run.txt.manifest.json").read_text())["inputs"] == {
+        "topics": {"file": f"irds:{dataset}"}
+    }
+
+
+def test_pyserinis_names(monkeypatch, tmp_path):
+    """As Pyserini's functions answer; without a network nothing of theirs can be fetched."""
+    start_jvm()  # before Pyserini does
+    search = pytest.importorskip("pyserini.search", reason="Pyserini is not installed")
+    from sdretrieval.plugins.named import named_topics, qrels_of
+
+    monkeypatch.setattr(
+        search, "get_topics", {"robust04": {301: {"title": "Organized Crime", "narrative": "…"}}}.__getitem__
+    )
+    monkeypatch.setattr(search, "get_qrels", {"robust04": {301: {"FBIS3-1": "1"}}}.__getitem__)
+    assert [(topic.qid, topic.text) for topic in named_topics("robust04")] == [("301", "Organized Crime")]
+    assert named_topics("robust04", "narrative")[0].text == "…"
+    assert {qid: dict(grades) for qid, grades in qrels_of("robust04").items()} == {"301": {"FBIS3-1": 1}}
+    assert named_topics("nobody's") is None
+    monkeypatch.setattr(search, "get_topics", lambda name: 1 / 0)
+    with pytest.raises(InputError, match="could not be fetched"):
+        named_topics("robust04")
+    (tmp_path / "robust04").write_text("1\ttea\n")
+    monkeypatch.chdir(tmp_path)
+    assert named_topics("robust04") is None  # a file goes first

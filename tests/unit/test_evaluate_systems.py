@@ -11,7 +11,7 @@ from sdretrieval.collection.records import Ranking, Run
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.evaluate.measures import Evaluation, evaluate
 from sdretrieval.evaluate.significance import paired_t, tukey
-from sdretrieval.evaluate.systems import measure_agreement, rank_biased_overlap, similarity
+from sdretrieval.evaluate.systems import measure_agreement, rank_biased_overlap, rank_correlation, similarity
 
 
 def evaluation(name: str, values: list[float]) -> Evaluation:
@@ -104,7 +104,32 @@ def test_agreement_of_measures():
     qrels = {"1": {"a": 1, "b": 1}}
     runs = [{"1": {"a": 3.0, "x": 2.0, "b": 1.0}}, {"1": {"x": 3.0, "a": 2.0, "b": 1.0}}, {"1": {"x": 2.0, "y": 1.0}}]
     found = [evaluate(run, qrels, ["AP", "RR", "P@3"], name=str(i)) for i, run in enumerate(runs)]
-    assert measure_agreement(found)["AP", "RR"] == pytest.approx(1)
-    assert measure_agreement(found)["AP", "P@3"] == pytest.approx(2 / np.sqrt(3 * 2))  # τ-b: two share a P@3
+    assert measure_agreement(found)["AP", "RR"] == pytest.approx((1, 1))
+    tau, _ = measure_agreement(found)["AP", "P@3"]
+    assert tau == pytest.approx(2 / np.sqrt(3 * 2))  # τ-b: two share a P@3
     with pytest.raises(ParameterError, match="two runs"):
         measure_agreement(found[:1])
+
+
+def tau_ap_by_definition(order: list[int], actual: list[int]) -> float:
+    """(4) of Yilmaz, Aslam and Robertson, for orders without ties: C(i) systems above place i are so in truth too."""
+    n = len(order)
+    rights = [sum(actual.index(above) < actual.index(order[i]) for above in order[:i]) / i for i in range(1, n)]
+    return 2 / (n - 1) * sum(rights) - 1
+
+
+@given(st.integers(2, 7).flatmap(lambda n: st.tuples(st.permutations(range(n)), st.permutations(range(n)))))
+def test_tau_ap_is_its_definition(orders):
+    first, second = ([-float(order.index(i)) for i in range(len(order))] for order in orders)
+    _, found = rank_correlation(first, second)
+    assert found == pytest.approx((tau_ap_by_definition(*orders) + tau_ap_by_definition(*orders[::-1])) / 2)
+
+
+def test_tau_ap_counts_the_top_more_and_ties_half():
+    values = [4.0, 3.0, 2.0, 1.0]
+    top, end = rank_correlation(values, [3.0, 4.0, 2.0, 1.0]), rank_correlation(values, [4.0, 3.0, 1.0, 2.0])
+    assert top[0] == pytest.approx(end[0])
+    assert top[1] < end[1]
+    assert rank_correlation(values, values)[1] == 1
+    assert rank_correlation(values, values[::-1])[1] == -1
+    assert rank_correlation([1.0, 1.0], [1.0, 2.0])[1] == 0

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sdretrieval.collection.corpus import delimited, jsonl, trec_sgml, whole_files
+from sdretrieval.collection.corpus import ciff, delimited, jsonl, trec_sgml, whole_files
 from sdretrieval.collection.corpus.record import UNDATED_CHOICES, Document, FieldMap, Place, Problems, UnreadableDate
 from sdretrieval.collection.corpus.sources import MAX_MEMBER_BYTES, Source, discover
 from sdretrieval.core.errors import InputError, ParameterError
@@ -23,6 +23,7 @@ FORMATS = {  # and the extensions that tell of them
     "text": whole_files.TEXT_SUFFIXES,
     "csv": delimited.CSV_SUFFIXES,
     "tsv": delimited.TSV_SUFFIXES,
+    "ciff": (),  # never among others: its terms are indexed as they are
 }
 _SUFFIXES = {suffix: name for name, suffixes in FORMATS.items() for suffix in suffixes}
 DOCID_STYLES = ("stem", "path")
@@ -131,7 +132,7 @@ class Reader:
 
     def _format_of(self, source: Source) -> str | None:
         if self.format != "auto":
-            return None if _is_no_text(source) else self.format
+            return None if self.format != "ciff" and _is_no_text(source) else self.format
         found = _SUFFIXES.get(source.suffix)
         return found if found and found != "text" else (_sniff(source.head()) or found)
 
@@ -187,7 +188,7 @@ class Reader:
         if found in ("html", "text"):
             whole = whole_files.html_records if found == "html" else whole_files.text_records
             return whole(source), replace(mapping, docid=self.docid or _FILE_ID)
-        return jsonl.records(source), mapping
+        return (ciff if found == "ciff" else jsonl).records(source), mapping
 
 
 def _is_no_text(source: Source) -> bool:

@@ -6,7 +6,7 @@ file, and refuses what could not be read back.
 
 =========  ==========================================================================================
 run        ``qid Q0 docid rank score tag``; the order is decided by the scores (:func:`rank_order`),
-           as trec_eval does, never by the rank column or the order of lines
+           as trec_eval does, never by the rank column or the order of lines; ir_metadata may come first
 qrels      ``qid iteration docid relevance``
 trec       ``<top>`` with ``<num> <title> <desc> <narr>``, closed or not, with or without their labels
 microblog  the same with ``<querytime>``, and ``<query>`` or ``<title>``
@@ -21,6 +21,7 @@ Reading order: runs.py; topics.py, what all formats of topics share; topic_forma
 
 from __future__ import annotations
 
+from sdretrieval.collection.trec.metadata import read_metadata
 from sdretrieval.collection.trec.runs import HIGHEST_RELEVANCE, read_qrels, read_run, run_writer, write_qrels, write_run
 from sdretrieval.collection.trec.topic_formats import TOPIC_FORMATS
 from sdretrieval.collection.trec.topics import read_times, read_topics, write_topics
@@ -28,6 +29,7 @@ from sdretrieval.collection.trec.topics import read_times, read_topics, write_to
 __all__ = [
     "HIGHEST_RELEVANCE",
     "TOPIC_FORMATS",
+    "read_metadata",
     "read_qrels",
     "read_run",
     "read_times",

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from os import fspath
+from typing import Any
 
 import numpy as np
 
 from sdretrieval.collection.records import Qrels, Ranking, Run
+from sdretrieval.collection.trec.metadata import after_metadata, metadata_lines
 from sdretrieval.collection.trec.trec_file import Path, TrecFile, check_writable
 from sdretrieval.core.errors import ParameterError, shown
 from sdretrieval.core.files import atomic_writer
@@ -22,12 +24,16 @@ _QRELS_FORM = "Each line is: qid 0 docid relevance."
 
 
 def read_run(path: Path) -> Run:
-    """Read a run, plain or gzipped; topics stay in the order of the file, each list comes in rank order."""
+    """Read a run, plain or gzipped; topics stay in the order of the file, each list comes in rank order.
+
+    A comment of ir_metadata before the first line is passed over; ``read_metadata`` reads it.
+    """
     file = TrecFile(path)
     found: dict[str, tuple[dict[str, float], list[int]]] = {}  # scores, and the lines they stood on
     tag = ""
     last: str | None = None
-    for line, (qid, _, docid, rank, score, line_tag) in file.rows(6, _RUN_FORM):
+    rows = file.rows(6, _RUN_FORM, after_metadata(path, file.lines()))
+    for line, (qid, _, docid, rank, score, line_tag) in rows:
         if qid != last:
             file.check_token(line, "topic id", qid)
             if not found:
@@ -55,7 +61,9 @@ def read_run(path: Path) -> Run:
     return Run({qid: Ranking(list(of), np.fromiter(of.values(), float, len(of))) for qid, of in scored}, tag)
 
 
-def write_run(path: Path, run: Mapping[str, Ranking], tag: str | None = None) -> None:
+def write_run(
+    path: Path, run: Mapping[str, Ranking], tag: str | None = None, metadata: Mapping[str, Any] | None = None
+) -> None:
     """Write a run, plain or (by its name) ``.gz``.
 
     Scores are written with as many digits as it takes to read back the same number: rounding them would
@@ -67,15 +75,19 @@ def write_run(path: Path, run: Mapping[str, Ranking], tag: str | None = None) ->
         Rankings by topic. A topic without documents has no line in this format.
     tag
         The last column; the run's own where it is not given.
+    metadata
+        Written before the first line, as ir_metadata has it. trec_eval does not read such a file.
     """
     check_writable("topic id", run)
-    with run_writer(path, tag if tag is not None else str(getattr(run, "tag", "sdretrieval"))) as add:
+    with run_writer(path, tag if tag is not None else str(getattr(run, "tag", "sdretrieval")), metadata) as add:
         for qid, ranking in run.items():
             add(qid, ranking)
 
 
 @contextmanager
-def run_writer(path: Path, tag: str) -> Iterator[Callable[[str, Ranking], None]]:
+def run_writer(
+    path: Path, tag: str, metadata: Mapping[str, Any] | None = None
+) -> Iterator[Callable[[str, Ranking], None]]:
     """Write a run topic by topic, as its rankings are found; the file is in place only when all are.
 
     >>> with run_writer("run.txt", "mine") as add:  # doctest: +SKIP
@@ -84,6 +96,7 @@ def run_writer(path: Path, tag: str) -> Iterator[Callable[[str, Ranking], None]]
     check_writable("tag", [tag])
     is_empty = True
     with atomic_writer(path) as stream:
+        stream.write("" if metadata is None else metadata_lines(metadata))
 
         def add(qid: str, ranking: Ranking) -> None:
             nonlocal is_empty

@@ -23,9 +23,11 @@ class TrecFile:
     def lines(self) -> Iterator[tuple[int, str]]:
         yield from numbered_lines(self.path)
 
-    def rows(self, count: int, form: str) -> Iterator[tuple[int, list[str]]]:
-        """Lines in their columns; empty lines are passed over."""
-        for line, text in self.lines():
+    def rows(
+        self, count: int, form: str, lines: Iterable[tuple[int, str]] | None = None
+    ) -> Iterator[tuple[int, list[str]]]:
+        """Lines (all, where none are given) in their columns; empty ones are passed over."""
+        for line, text in self.lines() if lines is None else lines:
             columns = text.split()
             if len(columns) == count:
                 yield line, columns

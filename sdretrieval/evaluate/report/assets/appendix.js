@@ -19,12 +19,16 @@ function parameterNames(made) {
   return families.flatMap((f) => names.filter((name) => family(name) === f));
 }
 
+/** As many runs side by side as there is room for; the others below, so that paper has them too. */
 function parameterTable(names, known, made) {
-  return el("div", { class: "scroll" }, el("table", { class: "small" },
+  const most = narrow.matches ? 2 : 5;
+  const parts = known.map((_, i) => i).filter((i) => i % most === 0).map((i) => known.slice(i, i + most));
+  return parts.map((runs) => el("div", { class: "scroll" }, el("table", { class: "small parameters" },
     el("caption", { class: "visually-hidden" }, "Parameters by run"),
-    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Parameter"), known.map((i) => el("th", { scope: "col" }, runName(i))))),
-    el("tbody", {}, names.map((name) => el("tr", {}, el("th", { scope: "row" }, quoted(name, "mono")),
-      known.map((i) => el("td", { class: "document" }, made[i].has(name) ? quoted(made[i].get(name)) : DASH)))))));
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Parameter"), runs.map((i) => el("th", { scope: "col" }, runName(i))))),
+    el("tbody", {}, names.filter((name) => runs.some((i) => made[i].has(name))).map((name) => el("tr", {},
+      el("th", { scope: "row" }, quoted(name, "mono")),
+      runs.map((i) => el("td", {}, made[i].has(name) ? quoted(made[i].get(name)) : DASH))))))));
 }
 
 function appendixSection() {
