@@ -62,8 +62,9 @@ lint: dev
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/lint-imports --no-cache --no-logo --config tests/house/cycles.toml
 
+# In the order of the folders, not by how many tests a file has: the long files (a browser, Spark) do not come last.
 test: dev lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 faults: dev
 	FAULTS=1000 $(BIN)/python -m pytest tests/faults
