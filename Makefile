@@ -33,6 +33,7 @@ dev: $(VENV)/.dev
 # The stamp names the interpreter, so that `make test PYTHON=python3.12` does not reuse another's environment.
 PYTAG := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 $(VENV)/.python-$(PYTAG):
+	@$(PYTHON) -c ''  # before anything is removed
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
 	touch $@
