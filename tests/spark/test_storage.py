@@ -1,4 +1,4 @@
-"""Collections at an address: Hadoop's viewfs:// over a local folder, through the same client as hdfs:// or s3a://."""
+"""Addresses, copies on this machine, the clients of file systems: without Spark. test_cluster.py has them on Spark."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ import pytest
 from needed import MARKS, spark_for, wait_for
 from sharding import InMemory, Sharding
 
+from sdretrieval.collection.corpus.record import Document
 from sdretrieval.core.errors import IndexProblem, ParameterError, SdretrievalError
-from sdretrieval.plugins.spark import copies, storage
+from sdretrieval.plugins.spark import building, copies, storage
 from sdretrieval.plugins.spark.copies import cache_folder, local_copy
 from sdretrieval.plugins.spark.shards import Remote, write_collection
 from sdretrieval.plugins.spark.storage import Hadoop, HadoopShell, StorageProblem, is_address, place_of
@@ -280,3 +281,16 @@ def test_sums_that_cannot_be_put_there_travel(tmp_path, monkeypatch, capsys):
     assert pickle.loads(sent).totals.n_docs == totals.n_docs
     there = Remote("x://h/c", manifest, ReadOnly(found="something"))
     assert len(pickle.dumps(there.for_workers())) < len(sent) / 4
+
+
+def test_a_shard_built_for_an_address_leaves_nothing_on_the_worker(tmp_path, monkeypatch):
+    class Putting:
+        def put(self, local, folder):
+            shutil.copytree(local, tmp_path / "there" / local.name)
+
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "scratch"))
+    build = building._Building(building.Recipe("x://h/news", 1, storage=Putting(), is_remote=True))
+    [(attempt, built)] = build(0, iter([((0, 0, i), Document(f"d{i}", "a flood")) for i in range(3)]))
+    assert built.documents == 3 and (tmp_path / "there" / attempt / "shard-00000.snapshot").is_dir()
+    assert not list((tmp_path / "scratch").iterdir())
