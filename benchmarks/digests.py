@@ -6,8 +6,8 @@
 Runs of every model without and with each time option on the demo collection and on cranfield, cacm and microblog2011
 (where ../shared/data is beside the project), expansions, explanations, evaluation, the report, tuning, classifiers,
 trackers, evolving classifiers, topics, drift and burstiness. One digest each of what a command writes and prints, kept
-in benchmarks/digests.json. Floating-point sums may differ in their last bit between processors of unlike kinds: record
-on a machine before comparing on it. ``--only NAME`` takes the jobs whose name contains NAME.
+below .cache: last bits of sums differ between kinds of processors, so one records on a machine, changes the code, and
+checks there. ``--only NAME`` takes the jobs whose name contains NAME.
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"  # before NumPy: sums of matrix products depend on the number of threads
 
 from benchmarks.collections import SHARED  # noqa: E402
+from benchmarks.corpus import CACHE  # noqa: E402
 from sdretrieval.cli.main import main as sdretrieval  # noqa: E402
+from sdretrieval.ranking.models.built_in import BUILT_IN  # noqa: E402
 
-RECORD = Path(__file__).with_name("digests.json")
-MODELS = ["bm25", "ql", "tfidf", "rm", "rm3", "sd", "sd3", "lucene-bm25", "lucene-qld", "lucene-qljm"]
+RECORD = CACHE / "digests.json"
+MODELS = [model.name for model in BUILT_IN]
 CLASSIFIERS = ["sd", "sd-ce", "multinomial", "multinomial-jm", "dcm", "dirichlet", "svm", "logistic", "local-logistic"]
 KERNELS = ["uniform", "triangular", "epanechnikov", "tricube", "gaussian", "exponential"]
 TIMELESS = {"paper": "--profile paper", "anserini": "--profile anserini", "prune": "--prune 20"}
@@ -238,10 +240,13 @@ def main() -> int:
     parser.add_argument("action", choices=("record", "check"))
     parser.add_argument("--only", default="", metavar="NAME")
     args = parser.parse_args()
+    if args.action == "check" and not RECORD.is_file():
+        parser.error("nothing was recorded: run `python -m benchmarks.digests record` on the code to compare with")
     found = compute(args.only)
     if args.action == "record":
+        RECORD.parent.mkdir(parents=True, exist_ok=True)
         RECORD.write_text(json.dumps(found) + "\n", encoding="utf-8")
-        print(f"{len(found)} digests in {RECORD.name}")
+        print(f"{len(found)} digests in {RECORD}")
         return 0
     recorded = json.loads(RECORD.read_text(encoding="utf-8"))
     recorded = {name: digest for name, digest in recorded.items() if args.only in name}

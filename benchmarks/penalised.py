@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 
 import numpy as np
 from scipy.optimize import minimize
 
+from benchmarks.drift import seconds
 from sdretrieval.estimate.time.penalised import choose_strength, penalties, solve
 
 WORDS, SMALL, TOKENS = 35_000, 60, 200_000
@@ -56,15 +56,6 @@ def general_solver(c: np.ndarray, q: np.ndarray, lam: np.ndarray) -> np.ndarray:
     )
     found = theta(result.x)
     return found / found.sum()
-
-
-def seconds(work: Callable[[], object], repeat: int = 5) -> float:
-    best = np.inf
-    for _ in range(repeat):
-        began = time.perf_counter()
-        work()
-        best = min(best, time.perf_counter() - began)
-    return float(best)
 
 
 def main() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -24,6 +25,12 @@ settings.load_profile("suite")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED_DATA = REPOSITORY.parent / "shared" / "data"
+
+
+def pytest_collection_finish() -> None:
+    """What six thousand tests and their modules are made of stays: garbage is looked for among the rest."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,6 +6,7 @@ import argparse
 from typing import NoReturn
 
 from sdretrieval.cli import document_options
+from sdretrieval.cli.options import add_set_argument
 from sdretrieval.core.errors import ParameterError
 
 EXAMPLE = """\
@@ -43,14 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     learning = parser.add_argument_group("learning (--train)")
     learning.add_argument("--model", metavar="NAME", help="see --list-models (default: sd)")
-    learning.add_argument(
-        "--set",
-        dest="settings",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a setting of the model; may be repeated",
-    )
+    add_set_argument(learning, "a setting of the model; may be repeated")
     learning.add_argument(
         "--tune", action="store_true", help="choose the settings on a fifth of the training documents"
     )

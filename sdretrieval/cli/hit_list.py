@@ -29,7 +29,7 @@ def print_hits(snapshot: Snapshot, topic: Topic, ranking: Ranking) -> None:
     screen = getattr(sys.stdout, "unfiltered", sys.stdout)
     wanted = snapshot.vocabulary.take(Query.from_topic(snapshot, topic).terms)
     if not len(ranking):
-        print(f"nothing was found for {visible(topic.text)!r}")
+        print(f"nothing was found for {in_one_line(topic.text)!r}")
     width = min(shutil.get_terminal_size().columns, 110)
     for rank, (docid, score) in enumerate(ranking, 1):
         document = index.doc(docid)
@@ -45,13 +45,14 @@ def has_colours() -> bool:
 def hit_lines(rank: int, document: Document, score: float, pieces: list[Piece], width: int) -> list[str]:
     """Lines of one hit, each beginning with the colour it has on a terminal."""
     place, day = f"{rank:>{MARGIN - 2}}  ", "undated" if document.date is None else document.date[:10]
-    title = visible(document.title) or visible(document.docid)
-    snippet = "".join(f"{_MARK}{visible(text)}{_UNMARK}" if marked else visible(text) for text, marked in pieces)
+    title = in_one_line(document.title) or in_one_line(document.docid)
+    shown = ((in_one_line(text), marked) for text, marked in pieces)
+    snippet = "".join(f"{_MARK}{text}{_UNMARK}" if marked else text for text, marked in shown)
     margin = " " * MARGIN
     body = textwrap.wrap(snippet, width, initial_indent=margin, subsequent_indent=margin, break_long_words=False)
     return [
         f"{BOLD}{place}{textwrap.shorten(title, width - MARGIN, placeholder='…')}{PLAIN}",
-        f"{DIM}{margin}{day}  {visible(document.docid)}  {score:.4f}{PLAIN}",
+        f"{DIM}{margin}{day}  {in_one_line(document.docid)}  {score:.4f}{PLAIN}",
         *body,
         "",
     ]
@@ -67,10 +68,10 @@ def plain(line: str) -> str:
     return line
 
 
-def visible(text: str) -> str:
-    """Text whose control characters are shown instead of obeyed.
+def in_one_line(text: str) -> str:
+    """Text without line ends, and with control characters, also those that turn text around, spelt out.
 
-    >>> visible("a\\x1b[31mb\\u202ec")
+    >>> in_one_line("a\\x1b[31mb\\u202ec")
     'a\\\\x1b[31mb\\\\u202ec'
     """
     return "".join(c if c.isprintable() else " " if c.isspace() else ascii(c)[1:-1] for c in text)

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sdretrieval.cli.document_options import add_analyzer_arguments, analyzer_from
 from sdretrieval.collection.records import Qrels, Topic
@@ -70,6 +70,11 @@ def _flags(spec: AnalyzerSpec) -> str:
     return f"--language en --stemmer {spec.stemmer}" + ("" if spec.stopwords else " --keep-stopwords")
 
 
+def add_set_argument(group: Any, text: str) -> None:
+    """``--set NAME=VALUE``, as :mod:`sdretrieval.core.parameters` reads it."""
+    group.add_argument("--set", dest="settings", action="append", default=[], metavar="NAME=VALUE", help=text)
+
+
 def add_model_arguments(parser: argparse.ArgumentParser, *, judged: bool = True) -> None:
     """``judged``: with the flags for relevance feedback from judged documents."""
     group = parser.add_argument_group("model")
@@ -77,14 +82,7 @@ def add_model_arguments(parser: argparse.ArgumentParser, *, judged: bool = True)
     group.add_argument(
         "--profile", metavar="NAME|FILE", help="parameter values: default, paper, anserini, or a file from `tune`"
     )
-    group.add_argument(
-        "--set",
-        dest="settings",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="set a parameter of the model; may be repeated",
-    )
+    add_set_argument(group, "set a parameter of the model; may be repeated")
     if not judged:
         return
     group.add_argument("--feedback-qrels", metavar="FILE", help="learn from judged documents instead of the first hits")
@@ -212,10 +210,3 @@ def positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
     return value
-
-
-def existing_folder(text: str) -> Path:
-    path = Path(text)
-    if not path.is_dir():
-        raise argparse.ArgumentTypeError(f"no folder {text!r}")
-    return path

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sdretrieval.cli import document_options
-from sdretrieval.cli.options import positive
+from sdretrieval.cli.options import add_set_argument, positive
 from sdretrieval.collection.analyzer import AnalyzerSpec
 from sdretrieval.core.errors import InputError, ParameterError
 
@@ -74,14 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
     group = parser.add_argument_group("model")
     group.add_argument("--model", default="sd", choices=("tfidf", "rm", "nb", "sd"), help="default: %(default)s")
-    group.add_argument(
-        "--set",
-        dest="settings",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="set a parameter of the model (docs/TRACKING.md lists them); may be repeated",
-    )
+    add_set_argument(group, "set a parameter of the model (docs/TRACKING.md lists them); may be repeated")
     group.add_argument("--threshold", type=float, metavar="X", help="on topic from this score on")
     group.add_argument("--adapt-threshold", type=float, metavar="X", help="learn from this score on")
     group.add_argument("--feedback", metavar="FILE", help="documents to learn from when they come: story 0 docid 1")

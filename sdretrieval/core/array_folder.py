@@ -28,11 +28,17 @@ def array_file(folder: Path, name: str) -> Path:
     return folder / f"{name}.bin"
 
 
+def read_only(array: np.ndarray) -> np.ndarray:
+    """As a mapped array is: what is compiled for the one serves the other."""
+    array.flags.writeable = False
+    return array
+
+
 def map_array(folder: Path, name: str, dtype: str) -> np.ndarray:
     """One array, read from disk as it is used."""
     path = array_file(folder, name)
     if path.stat().st_size == 0:  # an empty file cannot be mapped
-        return np.zeros(0, dtype=dtype)
+        return read_only(np.zeros(0, dtype=dtype))
     # As a plain array: slicing the memmap subclass costs microseconds, and the map lives on as its base.
     return np.memmap(path, dtype=dtype, mode="r").view(np.ndarray)
 

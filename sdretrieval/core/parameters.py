@@ -187,11 +187,6 @@ def check(model: Any, owner: str = "") -> None:
             object.__setattr__(model, name, checked)
 
 
-def parse_value(f: Field, text: str) -> Any:
-    """The text of ``--set name=value`` as a value of the field."""
-    return f.metadata["domain"].read(text, f.name)
-
-
 def parse_settings(model_class: Any, settings: Iterable[str] | Mapping[str, Any]) -> dict[str, Any]:
     """``["fb_docs=20", …]``, or a mapping from a profile file, to keyword arguments of a model."""
     known = {name: domain for name, (_, domain) in domains(model_class).items()}

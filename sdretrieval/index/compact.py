@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sdretrieval.core.array_folder import read_only
 from sdretrieval.core.compiled import njit
 
 # Their names in a snapshot, as snapshot_format.py has them with their types.
@@ -55,7 +56,7 @@ class Compact:
     def of(cls, arrays: Mapping[str, np.ndarray]) -> Compact:
         """From the arrays of a snapshot: those of its files, or made from its postings where it is in memory."""
         if COMPACT[0] not in arrays:
-            arrays = compact_arrays(arrays)
+            arrays = {name: read_only(array) for name, array in compact_arrays(arrays).items()}
         docs, cells, edges, ptr, bounds, lengths, group = (arrays[name] for name in COMPACT)
         return cls(docs, cells, edges, ptr, bounds.reshape(256, 4), lengths, group)
 

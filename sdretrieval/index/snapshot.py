@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sdretrieval.collection.analyzer import AnalyzerSpec
+from sdretrieval.core.array_folder import read_only
 from sdretrieval.core.disk import disk_errors_explained, remove, scratch_folder, sync_folder
 from sdretrieval.core.errors import IndexProblem, ParameterError
 from sdretrieval.core.packed_strings import PackedStrings
@@ -114,7 +115,7 @@ class Snapshot:
             return self.arrays["docid_rank"]
         rank = np.empty(self.n_docs, dtype=np.int32)
         rank[self.docids.order] = np.arange(self.n_docs)
-        return rank
+        return read_only(rank)
 
     @cached_property
     def compact(self) -> Compact:
@@ -216,7 +217,7 @@ class Snapshot:
             "docid_text_ptr": names.ptr,
             "docid_order": names.given_order,
         }
-        return cls(arrays, analyzer=analyzer, name=name)
+        return cls({key: read_only(array) for key, array in arrays.items()}, analyzer=analyzer, name=name)
 
 
 def _csr(data: np.ndarray, indices: np.ndarray, ptr: np.ndarray, shape: tuple[int, int]) -> csr_matrix:

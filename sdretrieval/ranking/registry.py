@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
-from importlib.metadata import entry_points
+from functools import lru_cache
+from importlib.metadata import EntryPoints, entry_points
 from typing import Any
 
 from sdretrieval.core import parameters
@@ -19,8 +21,14 @@ def rankers() -> Mapping[str, type[Ranker]]:
     return {model.name: model for model in BUILT_IN} | registered
 
 
+@lru_cache(maxsize=1)
+def _entry_points(where: tuple[str, ...]) -> EntryPoints:
+    """Of the packages found ``where`` Python looks: reading what all of them declare takes longer than a ranking."""
+    return entry_points(group="sdretrieval.rankers")
+
+
 def _load_entry_points() -> None:
-    for point in entry_points(group="sdretrieval.rankers"):
+    for point in _entry_points(tuple(sys.path)):
         if point.name not in registered:
             model = point.load()
             if not (isinstance(model, type) and issubclass(model, Ranker)):

@@ -64,7 +64,8 @@ class TermModel:
 
         terms = np.empty(len(self) + len(other), dtype=np.int64)
         weights = np.empty(len(terms))
-        n = loops.merge(self.terms, self.weights, other.terms, other.weights, terms, weights)
+        mine, theirs = (model.terms.astype(np.int64, copy=False) for model in (self, other))
+        n = loops.merge(mine, self.weights, theirs, other.weights, terms, weights)
         return TermModel(terms[:n], weights[:n], self.background + other.background)
 
     def strongest(self, n: int) -> TermModel:

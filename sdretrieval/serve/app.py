@@ -152,16 +152,18 @@ def rest(indexes: dict[str, Index], workers: Workers) -> APIRouter:
 
 
 def page() -> APIRouter:
-    """The page's own files: those that are there, and no other."""
+    """The page's own files and the one it shares with the report: those that are there, and no other."""
     router = APIRouter(include_in_schema=False)
-    folder = resources.files("sdretrieval.serve") / "page"
+    package = resources.files("sdretrieval")
+    shared = package / "evaluate" / "report" / "assets" / "elements.js"
+    files = {file.name: file for file in (*(package / "serve" / "page").iterdir(), shared)}
 
     @router.get("/page/{name}")
     async def get_file(name: str) -> Response:
         kind = PAGE_TYPES.get(name.rpartition(".")[2])
-        if kind is None or name not in {file.name for file in folder.iterdir()}:
+        if kind is None or name not in files:
             raise HTTPException(404, f"no page {name[:80]!r}")
-        return Response((folder / name).read_bytes(), media_type=f"{kind}; charset=utf-8")
+        return Response(files[name].read_bytes(), media_type=f"{kind}; charset=utf-8")
 
     @router.get("/")
     async def get_page() -> Response:

@@ -80,8 +80,8 @@ def address(indexes) -> Iterator[str]:
 @pytest.fixture
 def page(browser, address):
     look(browser)
-    browser.get(address)
-    browser.execute_script("localStorage.clear()")
+    forgotten = {"origin": address.rstrip("/"), "storageTypes": "local_storage"}
+    browser.execute_cdp_cmd("Storage.clearDataForOrigin", forgotten)
     go(browser, address, QUERY)
     yield browser
     assert complaints(browser) == []

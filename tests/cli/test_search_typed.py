@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sdretrieval.cli.hit_list import visible
+from sdretrieval.cli.hit_list import in_one_line
 from sdretrieval.collection.trec import read_run
 
 
@@ -63,7 +63,7 @@ def test_nothing_found_is_said(typed, collection):
     [("a\x1b[31mb", "a\\x1b[31mb"), ("\u202eflow", "\\u202eflow"), ("a\nb\tc", "a b c"), ("é𝄞", "é𝄞")],
 )
 def test_control_characters_are_shown_and_not_obeyed(text, shown):
-    assert visible(text) == shown
+    assert in_one_line(text) == shown
 
 
 def test_hostile_titles_are_shown(typed, tmp_path):

@@ -75,6 +75,7 @@ def test_the_demo_runs_from_the_wheel_where_pyserini_is_not_installed(wheel, tmp
     site = Path(sysconfig.get_path("purelib", vars={"base": str(place)}))
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
+    bring_compiled_loops(site)
     lines = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), 'import sys; sys.modules["pyserini"] = None']
     (site / "others.pth").write_text("\n".join(lines))
     caches = tmp_path / "caches"
@@ -97,6 +98,16 @@ def test_the_demo_runs_from_the_wheel_where_pyserini_is_not_installed(wheel, tmp
     assert done.returncode == 0, done.stderr
     assert "SD3+time" in done.stdout
     assert (tmp_path / "runs" / "demo" / "report.html").exists()
+
+
+def bring_compiled_loops(site: Path) -> None:
+    """numba's, where the sources are of the same time: compiling them again would take a minute."""
+    for source in (REPOSITORY / "sdretrieval").rglob("*.py"):
+        shutil.copystat(source, site / source.relative_to(REPOSITORY))
+    for compiled in (REPOSITORY / "sdretrieval").rglob("*.nb[ci]"):
+        copy = site / compiled.relative_to(REPOSITORY)
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copy(compiled, copy)
 
 
 def release_for_this_python() -> tuple[str, str]:

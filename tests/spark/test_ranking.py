@@ -103,20 +103,16 @@ def test_answers_are_handed_on_as_they_come_and_not_kept(engine, topics, batch):
 
 
 def test_rankings_of_a_few_batches_are_in_memory_however_many_topics_there_are(engine, topics):
-    many = [Topic(f"{topic.qid}-{i}", topic.text) for i in range(20) for topic in topics]
-    gc.collect()
-    before, most = _rankings(), [0]
+    many, most = [Topic(f"{topic.qid}-{i}", topic.text) for i in range(20) for topic in topics], [0]
 
     def count(answer: Answer) -> None:
-        most[0] = max(most[0], _rankings() - before)
+        most[0] = max(most[0], sum(type(found) is Ranking for found in gc.get_objects()))
 
+    gc.collect()
+    gc.freeze()  # what is there by now is not counted
     search(engine, many, ranker("bm25"), hits=5, batching=Batching(batch=2, on_answer=count))
     # A batch that is handed on; two for each topic (the engine's own, unused, one).
     assert 0 < most[0] <= 2 * 2 + 2 < len(many)
-
-
-def _rankings() -> int:
-    return sum(type(found) is Ranking for found in gc.get_objects())
 
 
 # -- what waits of a stopped run ---------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sharding import DAY, Here, InMemory, Sharding, assert_same, engine_of, one_index, ranker
+from sharding import DAY, Here, InMemory, Sharding, engine_of, ranker
 
 from sdretrieval.cli.main import main
 from sdretrieval.core.errors import IndexProblem, ParameterError, SdretrievalError
@@ -19,7 +19,6 @@ from sdretrieval.index.past_statistics import PastStatistics
 from sdretrieval.plugins.spark import BATCH, session
 from sdretrieval.plugins.spark.building import Target, check_apart, shard_of
 from sdretrieval.plugins.spark.drifting import drift
-from sdretrieval.plugins.spark.search import prepare
 from sdretrieval.plugins.spark.shard_ranking import ShardOptions
 from sdretrieval.plugins.spark.shards import checked_manifest, open_collection, open_shard, write_collection
 from sdretrieval.plugins.spark.storage import Entry, Mounted
@@ -155,15 +154,18 @@ def test_an_address_is_no_folder():
         open_collection(Path("hdfs://head/collections/news"))
 
 
-def test_a_collection_on_disk_is_ranked(tmp_path):
-    sharding = Sharding(1)
-    collection = write_collection(tmp_path / "c", sharding.shards(3))
-    assert not collection.has_totals
-    prepare(collection, Here(collection))
-    assert collection.has_totals
-    engine, options = engine_of(collection), ShardOptions(hits=50)
-    found = {r.query.qid: r.ranking for r in engine.rank(ranker("sd"), sharding.queries(collection), options)}
-    assert_same(found, one_index(sharding.whole, ranker("sd"), sharding.queries(sharding.whole), hits=50))
+def test_a_lost_or_shortened_file_of_a_shard_is_named(tmp_path):
+    collection = write_collection(tmp_path / "c", Sharding(3).shards(3))
+    next((tmp_path / "c").glob("shard-00001.snapshot/*/doc_terms.bin")).unlink()
+    cut = next((tmp_path / "c").glob("shard-00002.snapshot/*/term_docs.bin"))
+    cut.write_bytes(cut.read_bytes()[:-4])
+    for number, told in (
+        (1, r"shard-00001 \(2 of 3\) of .*doc_terms.bin is missing"),
+        (2, r"shard-00002 \(3 of 3\).*term_docs.bin has \d+ bytes instead of"),
+    ):
+        with pytest.raises(IndexProblem, match=told) as caught:
+            collection.snapshot(number)
+        assert "--resume" in str(caught.value)
 
 
 def test_a_worker_keeps_shards_open_and_notices_where_they_are_not_the_drivers(tmp_path):

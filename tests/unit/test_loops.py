@@ -7,6 +7,7 @@ import pytest
 from scipy.sparse import csr_matrix, random_array
 
 from sdretrieval.collection.records import rank_order
+from sdretrieval.core.array_folder import read_only
 from sdretrieval.core.compiled import Compiled
 from sdretrieval.index.sparse import transpose
 from sdretrieval.ranking import loops
@@ -49,10 +50,7 @@ def factors() -> tuple[np.ndarray, np.ndarray]:
 
 def parts(m: csr_matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """As in a snapshot: 64-bit pointers, 32-bit numbers, read-only."""
-    arrays = m.indptr.astype(np.int64), m.indices.astype(np.int32), m.data.astype(np.int32)
-    for array in arrays:
-        array.flags.writeable = False
-    return arrays
+    return tuple(map(read_only, (m.indptr.astype(np.int64), m.indices.astype(np.int32), m.data.astype(np.int32))))
 
 
 def b_of(kind: int, B: np.ndarray) -> np.ndarray:
@@ -82,7 +80,7 @@ def test_transpose_of_nothing():
 def walked(matrix: csr_matrix, factors, kind: int, size: int, weights, groups: int, wide: bool) -> np.ndarray:
     """Sums by document and plan, in spans of documents one after the other and blocks of the given size."""
     A, by_group = factors[0], b_of(kind, factors[1])[:groups]
-    group = np.arange(N_DOCS, dtype=np.int32) % groups
+    group = read_only(np.arange(N_DOCS, dtype=np.int32) % groups)
     terms = np.flatnonzero(np.diff(weights.indptr))
     given = weights[terms]
     ptr, docs, counts = parts(matrix.T.tocsr())
@@ -98,8 +96,8 @@ def walked(matrix: csr_matrix, factors, kind: int, size: int, weights, groups: i
                 docs,
                 counts,
                 terms,
-                given.indptr,
-                given.indices,
+                given.indptr.astype(np.int64),
+                given.indices.astype(np.int64),
                 given.data,
                 A[terms],
                 by_group,
@@ -307,7 +305,7 @@ def test_keep_best(depth: int, plans: int):
         n = int(random.integers(1, 400))
         shape = (plans, n)
         scores = np.where(random.random(shape) < 0.5, random.choice(values, shape), random.normal(size=shape))
-        tie, group = random.permutation(n), random.integers(0, 4, n).astype(np.int32)
+        tie, group = (read_only(a.astype(np.int32)) for a in (random.permutation(n), random.integers(0, 4, n)))
         static, share = (random.normal(size=n), random.normal(size=4)) if trial % 2 else (np.zeros(0), np.zeros(0))
         g, mass, constant = random.normal(size=(3, plans))
         allowed = random.random(n) < 0.8 if trial % 5 else np.zeros(0, bool)
@@ -359,10 +357,10 @@ def test_keep_best_refuses_what_is_not_a_number():
         nothing,
         one,
         nothing,
-        np.zeros(2, np.int32),
+        read_only(np.zeros(2, np.int32)),
         one,
         one,
-        np.arange(2),
+        read_only(np.arange(2, dtype=np.int32)),
         2,
         np.zeros((1, 68), np.int64),
         np.zeros((1, 68)),

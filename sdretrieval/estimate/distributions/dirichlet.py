@@ -21,25 +21,19 @@ import numpy as np
 from scipy.special import gammaln, psi
 
 from sdretrieval.core.compiled import njit
-from sdretrieval.estimate.distributions.fitting import Convergence, FittedAlpha, digamma, inverse_digamma, solve_alpha
-from sdretrieval.estimate.distributions.general_english import (
-    as_counts,
-    as_weights,
-    background_of,
-    check_scale,
-    check_smoothing,
-    lengths,
-    log_powers,
-    log_ratio_sums,
+from sdretrieval.estimate.distributions.fitting import (
+    Convergence,
+    OfSmoothedModels,
+    digamma,
+    inverse_digamma,
+    solve_alpha,
 )
+from sdretrieval.estimate.distributions.general_english import checked_documents, lengths, log_powers, log_ratio_sums
 
 
 @dataclass(frozen=True, eq=False)
-class Dirichlet(FittedAlpha):
+class Dirichlet(OfSmoothedModels):
     """α, what documents are smoothed with, and how the fit ended."""
-
-    smoothing: float
-    background: np.ndarray
 
     @classmethod
     def fit(
@@ -56,11 +50,7 @@ class Dirichlet(FittedAlpha):
         max_iter: int = 1000,
     ) -> Dirichlet:
         """Maximum likelihood with the ``scale`` S fixed, or estimated where it is None."""
-        matrix = as_counts(counts)
-        w = as_weights(weights, matrix.shape[0])
-        check_smoothing(smoothing)
-        check_scale(scale)
-        ge = background_of(matrix, w, background, background_additive)
+        matrix, w, ge = checked_documents(counts, weights, smoothing, scale, background, background_additive)
         total = float(w.sum())
         empty = float(w[lengths(matrix) == 0.0].sum())  # their model is θ^GE, not (1 - λ) θ^GE
         means = log_ratio_sums(matrix, w, ge, smoothing)[0] / total

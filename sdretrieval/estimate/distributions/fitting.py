@@ -109,6 +109,14 @@ class FittedAlpha(Distribution):
         return float(self.alpha.sum())
 
 
+@dataclass(frozen=True, eq=False)
+class OfSmoothedModels(FittedAlpha):
+    """One over smoothed language models: documents are smoothed with λ (``smoothing``) and θ^GE (``background``)."""
+
+    smoothing: float
+    background: np.ndarray
+
+
 def solve_alpha(
     problem: Any, scale: float | None, method: str, tolerance: float, max_iter: int, *, path: bool = True
 ) -> tuple[np.ndarray, Convergence]:

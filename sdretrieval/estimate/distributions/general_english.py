@@ -104,6 +104,17 @@ def background_of(matrix: csr_matrix, weights: np.ndarray, background: Any, addi
     return ge
 
 
+def checked_documents(
+    counts: Any, weights: Any, smoothing: float, scale: float | None, background: Any, additive: float
+) -> tuple[csr_matrix, np.ndarray, np.ndarray]:
+    """Counts, weights and θ^GE of documents that are to be smoothed."""
+    matrix = as_counts(counts)
+    w = as_weights(weights, matrix.shape[0])
+    check_smoothing(smoothing)
+    check_scale(scale)
+    return matrix, w, background_of(matrix, w, background, additive)
+
+
 def ratios(background: np.ndarray, smoothing: float) -> np.ndarray:
     """A_j = λ / ((1 - λ) θ^GE_j)."""
     return smoothing / ((1.0 - smoothing) * background)

@@ -16,24 +16,13 @@ import numpy as np
 from scipy.special import xlogy
 
 from sdretrieval.estimate.distributions import density_loops as loops
-from sdretrieval.estimate.distributions.fitting import FittedAlpha
-from sdretrieval.estimate.distributions.general_english import (
-    as_counts,
-    as_weights,
-    background_of,
-    check_scale,
-    check_smoothing,
-    log_powers,
-    log_ratio_sums,
-)
+from sdretrieval.estimate.distributions.fitting import OfSmoothedModels
+from sdretrieval.estimate.distributions.general_english import checked_documents, log_powers, log_ratio_sums
 
 
 @dataclass(frozen=True, eq=False)
-class SmoothedDirichlet(FittedAlpha):
-    """α, and what documents are smoothed with: λ (``smoothing``) and θ^GE (``background``)."""
-
-    smoothing: float
-    background: np.ndarray
+class SmoothedDirichlet(OfSmoothedModels):
+    """α, and what documents are smoothed with."""
 
     @classmethod
     def fit(
@@ -47,11 +36,7 @@ class SmoothedDirichlet(FittedAlpha):
         background_additive: float = 0.0,
     ) -> SmoothedDirichlet:
         """The geometric mean (3.33) of the documents' smoothed models. S is free to choose: it does not change α/S."""
-        matrix = as_counts(counts)
-        w = as_weights(weights, matrix.shape[0])
-        check_smoothing(smoothing)
-        check_scale(scale)
-        ge = background_of(matrix, w, background, background_additive)
+        matrix, w, ge = checked_documents(counts, weights, smoothing, scale, background, background_additive)
         alpha = np.empty((matrix.shape[1], 1))
         log_sums = log_ratio_sums(matrix, w, ge, smoothing)
         loops.geometric_means(log_sums, np.array([w.sum()]), ge, float(scale), alpha, np.empty(1))

@@ -22,7 +22,7 @@ from sdretrieval.core.files import atomic_writer
 
 # One style and one script on the page; several files here, each about one thing, in the order of their use.
 STYLE = "report.css"
-SCRIPTS = ("dom.js", "charts.js", "summary.js", "topics.js", "appendix.js", "main.js")
+SCRIPTS = ("elements.js", "dom.js", "charts.js", "summary.js", "topics.js", "appendix.js", "main.js")
 
 PAGE = """\
 <!doctype html>
@@ -87,7 +87,8 @@ def _printable(text: str) -> str:
 
 
 def _asset(name: str) -> str:
-    return (files("sdretrieval.evaluate.report") / "assets" / name).read_text(encoding="utf-8").strip()
+    text = (files("sdretrieval.evaluate.report") / "assets" / name).read_text(encoding="utf-8").strip()
+    return re.sub(r"^export ", "", text, flags=re.MULTILINE)  # elements.js is a module of the served page as well
 
 
 def _hash(text: str) -> str:

@@ -141,8 +141,6 @@ class Tracker:
         for seed in seeds:
             self._seed(name, seed)
 
-    add_topic = add_story  # its earlier name
-
     def expect_seed(self, name: str, docid: str) -> None:
         """Begin to follow a story (or seed it again) when this document comes along the stream."""
         names = self._expected.setdefault(docid, [])

@@ -1,38 +1,14 @@
-// Small helpers. Text enters the page through text nodes only: nothing here, or anywhere, parses HTML.
+// Small helpers of the page. What makes elements is the report's, too (elements.js).
 
-const SVG = "http://www.w3.org/2000/svg";
+import { el, quoted, svg } from "./elements.js";
+
+export { el, quoted, svg };
 export const DAY = 86_400_000;
 
 export const byId = (id) => document.getElementById(id);
 
-/** An element: attributes by name, `on…` functions as listeners, `vars` as CSS variables, children last. */
-export function el(name, attributes = {}, ...children) {
-  return fill(document.createElement(name), attributes, children);
-}
-
-export function svg(name, attributes = {}, ...children) {
-  return fill(document.createElementNS(SVG, name), attributes, children);
-}
-
-function fill(node, attributes, children) {
-  for (const [key, value] of Object.entries(attributes)) {
-    if (value === null || value === undefined || value === false) continue;
-    if (key === "vars") for (const [name, set] of Object.entries(value)) node.style.setProperty(name, set);
-    else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-    else node.setAttribute(key, value === true ? "" : String(value));
-  }
-  for (const child of children.flat(Infinity)) {
-    if (child === null || child === undefined || child === false) continue;
-    node.append(child instanceof Node ? child : document.createTextNode(String(child)));
-  }
-  return node;
-}
-
 export const button = (click, attributes, ...children) =>
   el("button", { type: "button", onclick: click, ...attributes }, ...children);
-
-/** Words of others, kept from reordering the text around them. */
-export const quoted = (text, className) => el("bdi", { class: className }, text);
 
 /** Runs of text, the marked ones as <mark>. */
 export const marked = (runs) => runs.map(([text, isMarked]) => (isMarked ? el("mark", {}, text) : text));
