@@ -6,7 +6,8 @@ io.anserini.search.query.SdmQueryGenerator.
     score(D) = (1-λ_O-λ_U) Σ_w f^Q_w φ(f_w) + λ_O Σ_i φ(o_i) + λ_U Σ_i φ(u_i)
 
     i      runs over neighbours in the query as typed, after analysis: q_i and q_i+1
-    o_i    how often q_i+1 follows q_i in the document        u_i    how often both stand within eight words, in any order
+    o_i    how often q_i+1 follows q_i in the document
+    u_i    how often both stand within eight words, in any order
     φ      BM25's evidence of a count: a window's idf is the sum of its two words'
 
 A query has few such pairs, so they are looked up in all documents that have both words (ranking/windows.py), and what
@@ -96,10 +97,10 @@ class SequentialDependence(Ranker):
             docs, *counts = together(*first, *second, *how)
             idf = weighting.term_factors(statistics, np.unique(terms)).sum()
             B = weighting.doc_factors(statistics, lengths[docs])
-            for ordered, found, share in zip((True, False), counts, (self.ordered_weight, self.near_weight), strict=True):
-                there = found > 0
+            for ordered, found in zip((True, False), counts, strict=True):
+                there, weight = found > 0, self.ordered_weight if ordered else self.near_weight
                 evidence = weighting.phi(found[there], idf, B[there])
-                yield Window(terms, ordered, docs[there], times * share * evidence)
+                yield Window(terms, ordered, docs[there], times * weight * evidence)
 
 
 class WindowHooks(Hooks):
