@@ -201,7 +201,7 @@ def _peers(names: list[str]) -> str:
     steps = ", ".join(f"{name} {axiomatic_step(name)}" for name in here if axiomatic_step(name) > 1)
     text = (
         "Anserini's own code with its defaults on the same indexes. Its axiomatic feedback takes seconds for a topic: "
-        f"it was given every n-th ({steps}), with blend's MAP on these beside it. The lead is on the topics both ranked."
+        f"it was given every n-th ({steps}), blend's MAP on these beside it. The lead is on topics both ranked."
     )
     return "### The default against Anserini's systems (MAP)\n\n" + text + "\n\n" + _rows("system", here, rows)
 

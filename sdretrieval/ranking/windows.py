@@ -12,9 +12,10 @@ def together(first, first_ends, first_places, second, second_ends, second_places
     """Documents of both words, how often the second follows the first, and how often they are near in any order.
 
     In order: for each place of the first the next one of the second counts, where at most ``gap`` places lie between.
-    In any order: both lists of places are walked together, always on in the list that is behind, and each pair that is
-    met counts where at most ``width`` places lie between. ``graded`` as Lucene does it: a match with g places between
-    counts 1/(1+g) in order and 1/(3+g) in any order.
+    In any order: both lists of places are walked together, always on in the list that is behind, so that each place is
+    met with the next one of the other word, and that counts where at most ``width`` places lie between. ``graded`` as
+    Lucene does it: a match with g places between counts 1/(1+g) in order and 1/(3+g) in any order, and a word typed
+    twice is near itself.
     """
     most = min(len(first), len(second))
     docs, ordered, near = np.empty(most, np.int64), np.empty(most), np.empty(most)
@@ -56,7 +57,7 @@ def _near(p, q, width, graded):
         elif p[i] < q[j]:
             at_first = True
         between = abs(q[j] - p[i]) - 1
-        if between <= width:
+        if between <= width and (graded or between >= 0):
             found += 1.0 / (3.0 + between) if graded else 1.0
         if at_first:
             i += 1
