@@ -213,15 +213,15 @@ def sequential_dependence(texts: Sequence[Sequence[str]], query: Sequence[str], 
     share = 1 - s["ordered_weight"] - s["near_weight"] if len(query) > 1 else 1
     scores = share * bm25(c, c.query(query), s["k1"], s["b"], one_byte=one_byte)
     for a, b in pairwise(query):
-        if a in idf and b in idf:
+        for kind, weight in enumerate((s["ordered_weight"], s["near_weight"])):
+            f = np.array([windows(text, a, b, s["mode"])[kind] for text in texts], dtype=FLOAT)
+            worth = np.log(1 + (c.n_docs - (f > 0).sum() + 0.5) / ((f > 0).sum() + 0.5))
+            if one_byte:
+                worth = sum(idf.get(word, 0) for word in {a, b})
             for d, text in enumerate(texts):
                 length = lucene_length(len(text)) if one_byte else len(text)
                 bound = s["k1"] * (1 - s["b"] + s["b"] * length / (c.cf.sum() / c.n_docs))
-                worth = sum(idf[word] for word in {a, b})
-                for f, weight in zip(
-                    windows(text, a, b, s["mode"]), (s["ordered_weight"], s["near_weight"]), strict=True
-                ):
-                    scores[d] += weight * worth * f / (f + bound)
+                scores[d] += weight * worth * f[d] / (f[d] + bound)
     return scores
 
 

@@ -41,3 +41,16 @@ def test_search_and_rerank_are_the_equation(texts, words, values):
     every = {"q": np.arange(len(texts))[::-1]}
     [again] = Engine(snapshot).rank(model, [query], RankOptions(hits=10, candidates=every))
     assert again.scores == pytest.approx(expected[again.docs], abs=1e-12)
+
+
+def test_a_view_of_the_past_has_windows_of_its_own():
+    """Documents that are not there neither gain by a window nor count in its idf."""
+    texts = [["a", "b"], ["b", "a"], ["a", "b", "c"]]
+    snapshot = Snapshot.from_words(texts)
+    engine, fewer = Engine(snapshot), Snapshot.from_words(texts[:2])
+    view = engine.view(fewer.statistics, np.array([True, True, False]))
+    query = Query.from_words(fewer, ["a", "b"], qid="q")
+    for mode in ("exact", "anserini"):
+        model = make_ranker("sdm", {"mode": mode})
+        seen = [(w.ordered, w.docs.tolist(), w.evidence.tolist()) for w in model.windows(view, query)]
+        assert seen == [(w.ordered, w.docs.tolist(), w.evidence.tolist()) for w in model.windows(Engine(fewer), query)]

@@ -8,7 +8,7 @@ io.anserini.search.query.SdmQueryGenerator.
     i      runs over neighbours in the query as typed, after analysis: q_i and q_i+1
     o_i    how often q_i+1 follows q_i in the document
     u_i    how often both stand within eight words, in any order
-    φ      BM25's evidence of a count: a window's idf is the sum of its two words'
+    φ      BM25's evidence of a count; a window has an idf of its own, by the documents that have it
 
 A query has few such pairs, so they are looked up in all documents that have both words (ranking/windows.py), and what
 they add is added to the scores that the words alone give.
@@ -30,7 +30,7 @@ from sdretrieval.index.statistics import Statistics
 from sdretrieval.ranking.base import Plan, Ranker, register
 from sdretrieval.ranking.models.bm25 import b_parameter, k1_parameter
 from sdretrieval.ranking.query import Query
-from sdretrieval.ranking.weighting import BM25
+from sdretrieval.ranking.weighting import BM25, bm25_idf
 from sdretrieval.ranking.windows import together
 from sdretrieval.ranking.wrapper import Adjustment, Hooks
 
@@ -55,7 +55,7 @@ class Window:
 @dataclass(frozen=True, kw_only=True)
 class SequentialDependence(Ranker):
     """``mode=anserini``: one-byte lengths, and windows counted as Lucene's spans: a word may lie between, nine places
-    are near, and what is further apart counts less."""
+    are near, what is further apart counts less, and the idf of a window is the sum of its words'."""
 
     name: ClassVar[str] = "sdm"
     description: ClassVar[str] = "BM25 of words, of neighbouring words in order, and of those near each other"
@@ -87,20 +87,25 @@ class SequentialDependence(Ranker):
         return WindowHooks(self)
 
     def windows(self, engine: Engine, query: Query) -> Iterator[Window]:
-        """What neighbours add, in the query's order; those of which some document has both."""
-        statistics, lengths, weighting = engine.statistics, engine.snapshot.doc_lengths, self.weighting
-        how = ANSERINI if self.mode == "anserini" else PAPER
+        """What neighbours add, in the query's order."""
         for terms, times in Counter(pairwise(query.order)).items():
             if min(terms) < 0 or not self.ordered_weight + self.near_weight:
                 continue
             first, second = (engine.snapshot.positions.of(term) for term in terms)
-            docs, *counts = together(*first, *second, *how)
+            docs, in_order, near = together(*first, *second, *(ANSERINI if self.mode == "anserini" else PAPER))
+            there = np.ones(len(docs), dtype=bool) if engine.allowed is None else engine.allowed[docs]
+            for ordered, counts, weight in ((True, in_order, self.ordered_weight), (False, near, self.near_weight)):
+                found = there & (counts > 0)
+                evidence = self._evidence(engine, terms, docs[found], counts[found])
+                yield Window(terms, ordered, docs[found], times * weight * evidence)
+
+    def _evidence(self, engine: Engine, terms: tuple[int, int], docs: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """φ of a window in the documents that have it."""
+        statistics, weighting = engine.statistics, self.weighting
+        idf = bm25_idf(len(docs), statistics.n_docs)
+        if self.mode == "anserini":
             idf = weighting.term_factors(statistics, np.unique(terms)).sum()
-            B = weighting.doc_factors(statistics, lengths[docs])
-            for ordered, found in zip((True, False), counts, strict=True):
-                there, weight = found > 0, self.ordered_weight if ordered else self.near_weight
-                evidence = weighting.phi(found[there], idf, B[there])
-                yield Window(terms, ordered, docs[there], times * weight * evidence)
+        return weighting.phi(counts, idf, weighting.doc_factors(statistics, engine.snapshot.doc_lengths[docs]))
 
 
 class WindowHooks(Hooks):
