@@ -6,9 +6,8 @@ places as the word has there, ascending. How many these are is known from the co
 
 from __future__ import annotations
 
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -16,53 +15,53 @@ from sdretrieval.core.array_folder import ArrayFolder, Rule, array_file
 from sdretrieval.core.disk import disk_errors_explained, remove
 from sdretrieval.core.errors import IndexProblem
 from sdretrieval.index.lucene.export import export_positions
+from sdretrieval.index.snapshot import Snapshot, building, snapshot_folder
 from sdretrieval.index.snapshot_format import SNAPSHOT
-
-if TYPE_CHECKING:
-    from sdretrieval.index.snapshot import Snapshot
 
 NAME = "positions"
 POSITIONS = ArrayFolder({NAME: "<i4"}, "positions.json", 1, {NAME: Rule(at_least=0)})
+
+
+_known: WeakKeyDictionary[Snapshot, Positions] = WeakKeyDictionary()
 
 
 class Positions:
     """The places of every word of a collection."""
 
     def __init__(self, snapshot: Snapshot, places: np.ndarray) -> None:
-        self._snapshot, self._places = snapshot, places
-        if len(places) != snapshot.n_tokens:
-            raise IndexProblem(f"{len(places)} positions for {snapshot.n_tokens} words", remedy="Build it again.")
-
-    @cached_property
-    def _starts(self) -> np.ndarray:
-        return np.concatenate([[0], np.cumsum(self._snapshot.cf)])
+        self._ptr, self._docs, self._counts = snapshot.term_ptr, snapshot.term_docs, snapshot.term_counts
+        self._places, self._starts = places, np.concatenate([[0], np.cumsum(snapshot.cf)])
+        if len(places) != self._starts[-1]:
+            raise _damaged(f"{len(places)} places for {self._starts[-1]} words")
 
     def of(self, term: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """A term's documents, where the places of each end, and the places of all."""
-        s = self._snapshot
-        span = slice(s.term_ptr[term], s.term_ptr[term + 1])
-        ends, places = np.cumsum(s.term_counts[span]), self._places[self._starts[term] : self._starts[term + 1]]
+        span = slice(self._ptr[term], self._ptr[term + 1])
+        ends, places = np.cumsum(self._counts[span]), self._places[self._starts[term] : self._starts[term + 1]]
         if len(ends) == 0 or ends[-1] != len(places):  # compiled loops rely on it
-            raise IndexProblem(f"the counts of term {term} do not add up to {len(places)}", remedy="Build it again.")
-        return s.term_docs[span], ends, places
+            raise _damaged(f"{len(places)} places of term {term}, and its counts add up to another number")
+        return self._docs[span], ends, places
 
-    @classmethod
-    def of_snapshot(cls, snapshot: Snapshot) -> Positions:
-        if NAME in snapshot.arrays:
-            return cls(snapshot, snapshot.arrays[NAME])
-        if snapshot.index is None:
-            raise IndexProblem(
-                "a collection of counts has no positions of words",
-                remedy="Open an index, or make it with Snapshot.from_words.",
-            )
-        return cls(snapshot, _kept(snapshot))
+
+def _damaged(what: str) -> IndexProblem:
+    return IndexProblem(f"the positions of the collection do not fit it: {what}", remedy="Delete its snapshot.")
+
+
+def positions_of(snapshot: Snapshot) -> Positions:
+    """The positions of a collection, read from its index when first asked for."""
+    if snapshot not in _known:
+        places = snapshot.arrays.get(NAME)  # of a collection in memory
+        _known[snapshot] = Positions(snapshot, _kept(snapshot) if places is None else places)
+    return _known[snapshot]
 
 
 def _kept(snapshot: Snapshot) -> np.ndarray:
     """The array on disk, written first where there is none or only a damaged one."""
-    from sdretrieval.index.snapshot import building, snapshot_folder  # which imports this module
-
-    assert snapshot.index is not None
+    if snapshot.index is None:
+        raise IndexProblem(
+            "a collection of counts has no positions of words",
+            remedy="Open an index, or make it with Snapshot.from_words.",
+        )
     folder = snapshot_folder(snapshot.index) / snapshot.fingerprint / NAME
     if POSITIONS.problem(folder) is not None:
         remedy = "Make room, or set SDRETRIEVAL_SNAPSHOTS to a folder where there is some."

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
     from sdretrieval.index.compact import Compact
-    from sdretrieval.index.positions import Positions
 
 BUILDING = ".building"  # where a snapshot is built, and the lock of whoever builds
 
@@ -124,13 +123,6 @@ class Snapshot:
         from sdretrieval.index.compact import Compact  # compiled, and only ranking needs it
 
         return Compact.of(self.arrays)
-
-    @cached_property
-    def positions(self) -> Positions:
-        """Where words stand in their documents, read from the index when first asked for."""
-        from sdretrieval.index.positions import Positions  # few models ask
-
-        return Positions.of_snapshot(self)
 
     @property
     def is_dated(self) -> bool:

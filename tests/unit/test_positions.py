@@ -9,6 +9,7 @@ from sdretrieval.collection.records import Topic
 from sdretrieval.core.errors import IndexProblem, ParameterError
 from sdretrieval.index.living import append_documents
 from sdretrieval.index.lucene.indexing import build_index
+from sdretrieval.index.positions import positions_of
 from sdretrieval.index.snapshot import Snapshot, open_snapshot, snapshot_folder
 from sdretrieval.ranking.explain import explain
 from sdretrieval.ranking.registry import make_ranker
@@ -29,10 +30,10 @@ def index(tmp_path):
 
 
 def test_a_collection_of_words_has_them_and_one_of_counts_says_so():
-    docs, ends, places = Snapshot.from_words([["b", "a", "b"], [], ["b"]]).positions.of(1)
+    docs, ends, places = positions_of(Snapshot.from_words([["b", "a", "b"], [], ["b"]])).of(1)
     assert (docs.tolist(), ends.tolist(), places.tolist()) == ([0, 2], [2, 3], [0, 2, 0])
     with pytest.raises(IndexProblem, match="no positions"):
-        _ = Snapshot.from_counts([[1]], ["a"]).positions
+        positions_of(Snapshot.from_counts([[1]], ["a"]))
 
 
 def test_weights_of_windows_leave_something_to_the_words():
@@ -53,7 +54,7 @@ def test_they_are_read_when_asked_for_and_kept(index):
     assert dict(search(index, TOPICS, "sdm")["1"]) == dict(run["1"])
     assert (kept / "positions.bin").stat().st_mtime_ns == written
     # Analysis leaves stop words out, and their places empty.
-    assert snapshot.positions.of(snapshot.term_id("wave"))[2].tolist() == [10, 2, 0]
+    assert positions_of(snapshot).of(snapshot.term_id("wave"))[2].tolist() == [10, 2, 0]
 
 
 @pytest.mark.java
@@ -81,10 +82,10 @@ def test_an_index_that_changed_since_is_not_mixed_up(index):
     before = open_snapshot(index)
     append_documents([Document("later", "shock wave shock wave")], index)
     with pytest.raises(IndexProblem, match="has changed"):
-        _ = before.positions
+        positions_of(before)
     assert "later" in search(index, TOPICS, "sdm")["1"].docids
     with pytest.raises(IndexProblem, match="has changed"):  # its folder is gone by now
-        _ = before.positions
+        positions_of(before)
 
 
 @pytest.mark.java

@@ -31,7 +31,6 @@ from sdretrieval.ranking.base import Plan, Ranker, register
 from sdretrieval.ranking.models.bm25 import b_parameter, k1_parameter
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.weighting import BM25, bm25_idf
-from sdretrieval.ranking.windows import together
 from sdretrieval.ranking.wrapper import Adjustment, Hooks
 
 if TYPE_CHECKING:
@@ -88,10 +87,13 @@ class SequentialDependence(Ranker):
 
     def windows(self, engine: Engine, query: Query) -> Iterator[Window]:
         """What neighbours add, in the query's order."""
+        from sdretrieval.index.positions import positions_of  # only where it is needed, as the next, which is compiled
+        from sdretrieval.ranking.windows import together
+
         for terms, times in Counter(pairwise(query.order)).items():
             if min(terms) < 0 or not self.ordered_weight + self.near_weight:
                 continue
-            first, second = (engine.snapshot.positions.of(term) for term in terms)
+            first, second = (positions_of(engine.snapshot).of(term) for term in terms)
             docs, in_order, near = together(*first, *second, *(ANSERINI if self.mode == "anserini" else PAPER))
             there = np.ones(len(docs), dtype=bool) if engine.allowed is None else engine.allowed[docs]
             for ordered, counts, weight in ((True, in_order, self.ordered_weight), (False, near, self.near_weight)):
