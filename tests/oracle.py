@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -182,6 +183,45 @@ def dph(c: Corpus, a: np.ndarray) -> np.ndarray:
                 bits = f * np.log2(f * (c.cf.sum() / c.n_docs) / c.lengths[d] * (c.n_docs / c.cf[w]))
                 bits += 0.5 * np.log2(2 * np.pi * f * (1 - share))
                 scores[d] += a[w] * (1 - share) ** 2 / (f + 1) * bits
+    return scores
+
+
+def windows(text: Sequence[str], a: str, b: str, mode: str) -> tuple[float, float]:
+    """How often b follows a, and how often they are near: within eight words, or as Lucene's spans count.
+
+    Choice: each place is taken with the next one of the other word; a word typed twice, with its own next one.
+    """
+    gap, width, graded = {"exact": (0, 6, False), "anserini": (1, 8, True)}[mode]
+    places = {word: [i for i, w in enumerate(text) if w == word] for word in (a, b)}
+
+    def between(one: str, other: str) -> list[int]:
+        return [min(later) - i - 1 for i in places[one] if (later := [j for j in places[other] if j > i])]
+
+    ordered = sum(1 / (1 + g) if graded else 1 for g in between(a, b) if g <= gap)
+    met = between(a, b) if a == b else between(a, b) + between(b, a)
+    near = sum(1 / (3 + g) if graded else 1 for g in met if g <= width)
+    if graded and a == b:
+        near += len(places[a]) / 2  # Lucene has a word near itself
+    return float(ordered), float(near)
+
+
+def sequential_dependence(texts: Sequence[Sequence[str]], query: Sequence[str], s: dict[str, Any]) -> np.ndarray:
+    """Metzler and Croft's model over BM25, a score for each text."""
+    words = sorted({word for text in texts for word in text})
+    c = Corpus(np.array([[text.count(word) for word in words] for text in texts]), words, [""] * len(texts))
+    one_byte, idf = s["mode"] == "anserini", dict(zip(words, bm25_idf(c), strict=True))
+    share = 1 - s["ordered_weight"] - s["near_weight"] if len(query) > 1 else 1
+    scores = share * bm25(c, c.query(query), s["k1"], s["b"], one_byte=one_byte)
+    for a, b in pairwise(query):
+        for kind, weight in enumerate((s["ordered_weight"], s["near_weight"])):
+            f = np.array([windows(text, a, b, s["mode"])[kind] for text in texts], dtype=FLOAT)
+            worth = np.log(1 + (c.n_docs - (f > 0).sum() + 0.5) / ((f > 0).sum() + 0.5))
+            if one_byte:
+                worth = sum(idf.get(word, 0) for word in {a, b})
+            for d, text in enumerate(texts):
+                length = lucene_length(len(text)) if one_byte else len(text)
+                bound = s["k1"] * (1 - s["b"] + s["b"] * length / (c.cf.sum() / c.n_docs))
+                scores[d] += weight * worth * f[d] / (f[d] + bound)
     return scores
 
 

@@ -219,6 +219,21 @@ class Snapshot:
         }
         return cls({key: read_only(array) for key, array in arrays.items()}, analyzer=analyzer, name=name)
 
+    @classmethod
+    def from_words(cls, documents: Sequence[Sequence[str]], docids: Sequence[str] | None = None) -> Snapshot:
+        """A snapshot in memory from the words of documents, in order: it has positions."""
+        vocabulary = sorted({word for document in documents for word in document}, key=str.encode)
+        number = {word: i for i, word in enumerate(vocabulary)}
+        counts = np.zeros((len(documents), len(vocabulary)), dtype=np.int64)
+        found = []
+        for d, document in enumerate(documents):
+            for place, word in enumerate(document):
+                counts[d, number[word]] += 1
+                found.append((number[word], d, place))
+        made = cls.from_counts(counts, vocabulary, docids)
+        made.arrays["positions"] = np.array([place for *_, place in sorted(found)], dtype=np.int32)
+        return made
+
 
 def _csr(data: np.ndarray, indices: np.ndarray, ptr: np.ndarray, shape: tuple[int, int]) -> csr_matrix:
     from scipy.sparse import csr_matrix  # slow to import, and opening a snapshot needs none
@@ -319,7 +334,7 @@ def _build(commit: Commit, folder: Path, date_field: str | None, *, replace: boo
     """Build a snapshot, unless another process just did; False where the index has gone on to another commit."""
     index, wanted = commit.index, _date_field(commit, date_field)
     remedy = "Make room, or set SDRETRIEVAL_SNAPSHOTS to a folder where there is some."
-    with disk_errors_explained(f"writing the snapshot of {index}", remedy), _building(folder) as aside:
+    with disk_errors_explained(f"writing the snapshot of {index}", remedy), building(folder) as aside:
         if not replace and snapshot_problem(folder, folder.name) is None:
             return True
         earlier, known = _earlier(folder) if not wanted else (None, [])
@@ -335,7 +350,7 @@ def _build(commit: Commit, folder: Path, date_field: str | None, *, replace: boo
 
 
 @contextmanager
-def _building(folder: Path) -> Iterator[Path]:
+def building(folder: Path) -> Iterator[Path]:
     """A folder to build a snapshot in, once no other process is at it."""
     place = folder.parent / BUILDING
     try:

@@ -23,7 +23,9 @@ from sdretrieval.ranking.weighting import Weighting
 
 if TYPE_CHECKING:  # whoever lists models, or checks their parameters, needs no compiled loops
     from sdretrieval.index.snapshot import Snapshot
+    from sdretrieval.ranking.engine import Engine
     from sdretrieval.ranking.feedback import Feedback
+    from sdretrieval.ranking.wrapper import Hooks
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +92,10 @@ class Ranker:
 
     def contrast(self, docs: np.ndarray, snapshot: Snapshot, allowed: np.ndarray | None) -> np.ndarray | None:
         """Documents besides the feedback ``docs`` that the model wants to see; None for none."""
+        return None
+
+    def hooks(self, engine: Engine) -> Hooks | None:
+        """What the model does on the collection of an engine besides its plans (ranking/wrapper.py)."""
         return None
 
     @property

@@ -84,7 +84,9 @@ def collection(rows: Sequence[int] | None = None, words: Sequence[str] = WORDS) 
     # 11 stays empty
     docids = [f"doc{(d * 5) % 12:02d}" for d in range(12)]
     rows = range(12) if rows is None else rows
-    return Snapshot.from_counts(counts[list(rows)], list(words), [docids[d] for d in rows])
+    # A turn of all words after another, each as long as there are some left.
+    turns = [[words[w] for t in range(9) for w in np.flatnonzero(counts[d] > t).tolist()] for d in rows]
+    return Snapshot.from_words(turns, [docids[d] for d in rows])
 
 
 def _queries(snapshot: Snapshot, texts: Sequence[Sequence[str]] = QUERIES) -> list[Query]:

@@ -140,7 +140,7 @@ class Engine:
     def rank(self, ranker: Ranker, queries: Sequence[Query], options: RankOptions | None = None) -> Iterator[Result]:
         """Results in the order of the queries."""
         options = options or RankOptions()
-        hooks = [wrapper.hooks(self) for wrapper in wrappers(ranker)]
+        hooks = self._hooks(ranker)
         for hook in hooks:
             hook.start(queries)
         rank = self._one_by_one if any(hook.per_query for hook in hooks) else self._on_one_view
@@ -149,6 +149,11 @@ class Engine:
                 deque(rank(innermost(ranker), hooks, sample, options), maxlen=0)
                 hook.rehearsed()
         yield from rank(innermost(ranker), hooks, queries, options)
+
+    def _hooks(self, ranker: Ranker) -> list[Hooks]:
+        """Of the wrappers from the outermost in, and of the model where it has some."""
+        layers = [*wrappers(ranker), innermost(ranker)]
+        return [hooks for layer in layers if (hooks := layer.hooks(self)) is not None]
 
     def _on_one_view(
         self, model: Ranker, hooks: Sequence[Hooks], queries: Sequence[Query], options: RankOptions
@@ -206,7 +211,7 @@ class Engine:
 
     def as_seen_by(self, ranker: Ranker, query: Query) -> Engine:
         """The statistics and documents that a model's wrappers leave for a query."""
-        hooks = [wrapper.hooks(self) for wrapper in wrappers(ranker)]
+        hooks = self._hooks(ranker)
         for hook in hooks:
             hook.start([query])
         return self._view(hooks, query) if hooks else self

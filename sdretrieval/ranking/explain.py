@@ -7,6 +7,7 @@ term_model.py, so it comes apart without a remainder:
     other words  g Σ p_w φ_w over the document's other words: they weigh as general English does
     smoothing    (Σ_w a_w) · log(1 - λ_D): general English's share of the document, larger in short ones
     constant     Σ_w a_w log p_w: the same for every document
+    'a b' …      what two neighbouring words of the query bring by standing together (sdm)
 
     a_w  weight of a word, its share of the background included     φ_w  evidence of its count in the document
 
@@ -16,7 +17,7 @@ How an explanation is laid out for a terminal is in cli/explain_text.py.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -32,6 +33,7 @@ from sdretrieval.ranking.engine import Engine, RankOptions, Result
 from sdretrieval.ranking.expansion import describe_weighting
 from sdretrieval.ranking.feedback import Rows
 from sdretrieval.ranking.models.lucene_models import LuceneRanker
+from sdretrieval.ranking.models.sequential_dependence import SequentialDependence, Window
 from sdretrieval.ranking.notes import AutoTimeNote, TimeNote
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.registry import make_ranker
@@ -225,10 +227,11 @@ def explain(
     engine = engine.as_seen_by(ranker, query)
     if candidates is not None and engine.allowed is not None:
         candidates = candidates[engine.allowed[candidates]]
-    explainer = Explainer(engine, result, _first_pass(engine, ranker, result, candidates))
     model = innermost(ranker)
     is_replayed = isinstance(model, Replay)
     model = model.base if isinstance(model, Replay) else model
+    windows = list(model.windows(engine, result.query)) if isinstance(model, SequentialDependence) else []
+    explainer = Explainer(engine, result, _first_pass(engine, ranker, result, candidates), windows)
     settings = {} if is_replayed else model.settings()
     defaults = {name: known.default for name, (known, _) in domains(model).items()}
     notes: dict[str, Any] = {"replayed": is_replayed, "reranked": run is not None}
@@ -326,8 +329,11 @@ def _rows(*columns: np.ndarray) -> Iterator[tuple]:
 class Explainer:
     """Takes one result apart."""
 
-    def __init__(self, engine: Engine, result: Result, first: dict[int, tuple[int, float]]) -> None:
+    def __init__(
+        self, engine: Engine, result: Result, first: dict[int, tuple[int, float]], windows: Sequence[Window] = ()
+    ) -> None:
         self.engine, self.snapshot, self.result, self.first = engine, engine.snapshot, result, first
+        self.windows = windows
         self.is_adjusted = any(isinstance(note, TimeNote | AutoTimeNote) for note in result.notes)
         self.ranks = {doc: rank for rank, doc in enumerate(result.docs.tolist(), 1)}
         self.p = engine.statistics.p
@@ -387,6 +393,7 @@ class Explainer:
             "other_words": plan.model.background * float(self.p[row.terms[~known]] @ evidence[~known]),
             "smoothing": float(np.asarray(share).sum()),  # of one document
             "constant": plan.constant(self.engine.statistics),
+            **self._window_parts(doc),
         }
         first_rank, first_score = self._first(doc)
         absent = np.setdiff1d(self.terms, row.terms)
@@ -406,6 +413,15 @@ class Explainer:
         if self.is_adjusted:
             document = replace(document, parts={**document.parts, "time": score - document.total})
         return replace(document, score=score)
+
+    def _window_parts(self, doc: int) -> dict[str, float]:
+        """What words bring by standing together, by pair: of the sequential dependence model."""
+        parts = {}
+        for window in self.windows:
+            pair = " ".join(self.snapshot.vocabulary.take(np.array(window.terms)))
+            how = "in order" if window.ordered else "near each other"
+            parts[f"'{pair}' {how}"] = float(window.evidence[window.docs == doc].sum())
+        return parts
 
     def _word_contributions(self, row: Rows, evidence: np.ndarray, absent: np.ndarray) -> list[WordContribution]:
         """The model's words that the document has, strongest first, and the query's that it lacks."""

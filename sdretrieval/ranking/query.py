@@ -28,22 +28,18 @@ class Query:
     counts: np.ndarray
     unknown: tuple[str, ...] = ()
     time: int | None = None
+    order: tuple[int, ...] = ()  # the terms as typed, -1 for a word the collection has never seen
 
     @classmethod
     def from_words(
         cls, snapshot: Snapshot, words: Sequence[str], *, qid: str = "", text: str = "", time: int | None = None
     ) -> Query:
-        known: Counter[int] = Counter()
-        unknown = []
-        for word in words:
-            term = snapshot.term_id(word)
-            if term >= 0:
-                known[term] += 1
-            else:
-                unknown.append(word)
+        order = tuple(snapshot.term_id(word) for word in words)
+        known = Counter(term for term in order if term >= 0)
+        unknown = [word for word, term in zip(words, order, strict=True) if term < 0]
         terms = np.array(sorted(known), dtype=np.int64)
         counts = np.array([known[t] for t in terms.tolist()], dtype=np.float64)
-        return cls(qid, text or " ".join(words), terms, counts, tuple(unknown), time)
+        return cls(qid, text or " ".join(words), terms, counts, tuple(unknown), time, order)
 
     @classmethod
     def from_topic(cls, snapshot: Snapshot, topic: Topic) -> Query:

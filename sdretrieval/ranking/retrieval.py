@@ -26,7 +26,7 @@ from sdretrieval.ranking.models.lucene_models import LuceneRanker
 from sdretrieval.ranking.notes import AutoTimeNote, Note, PruneNote
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.registry import make_ranker
-from sdretrieval.ranking.wrapper import rewrapped
+from sdretrieval.ranking.wrapper import Hooks, rewrapped
 
 Index = str | os.PathLike[str] | Snapshot
 
@@ -224,6 +224,9 @@ class Replay(Ranker):
     @property
     def name(self) -> str:  # type: ignore[override]
         return self.base.name
+
+    def hooks(self, engine: Engine) -> Hooks | None:
+        return self.base.hooks(engine)
 
     def first(self, query: Query, statistics: Any) -> Plan:
         try:

@@ -124,6 +124,10 @@ class Dirichlet(Weighting):
         return lengths / (self.mu + lengths)
 
 
+def bm25_idf(df: np.ndarray | int, n_docs: int) -> np.ndarray:
+    return np.log(1.0 + (n_docs - df + 0.5) / (df + 0.5))
+
+
 @dataclass(frozen=True)
 class BM25(Weighting):
     """Lucene's BM25: idf · f / (f + k1 (1 - b + b |D| / avg)), idf = log(1 + (N - df + .5) / (df + .5)).
@@ -139,8 +143,7 @@ class BM25(Weighting):
     is_language_model: ClassVar[bool] = False
 
     def term_factors(self, statistics: Statistics, terms: np.ndarray) -> np.ndarray:
-        df = statistics.df[terms]
-        return np.log(1.0 + (statistics.n_docs - df + 0.5) / (df + 0.5))
+        return bm25_idf(statistics.df[terms], statistics.n_docs)
 
     def doc_factors(self, statistics: Statistics, lengths: np.ndarray) -> np.ndarray:
         if self.lucene_lengths:

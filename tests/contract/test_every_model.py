@@ -35,6 +35,7 @@ VARIANTS: dict[str, list[dict]] = {
     "blend": [{"parts": "rm"}, {"fb_docs": 3, "feedback_weight": 0.5}],
     "axiomatic": [{"scoring": "ql"}, {"mode": "anserini"}, {"mode": "anserini", "scoring": "ql"}],
     "bm25prf": [{"mode": "anserini"}],
+    "sdm": [{"mode": "anserini"}],
     "bo1": [{"scoring": "dph"}],
     "kl": [{"scoring": "dph"}],
     "sd": [
@@ -82,7 +83,7 @@ def test_choices_are_all_tried():
 
 
 def test_names_are_the_documented_ones():
-    wanted = "bm25 ql tfidf rm rm3 sd sd3 blend axiomatic bm25prf dph bo1 kl dce rm-dce".split()
+    wanted = "bm25 ql tfidf rm rm3 sd sd3 blend axiomatic bm25prf dph bo1 kl sdm dce rm-dce".split()
     wanted += ["lucene-bm25", "lucene-qld", "lucene-qljm"]
     assert [name for name in rankers() if name in wanted] == wanted
 

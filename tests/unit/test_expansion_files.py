@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from places import placed
 
 from sdretrieval.collection.records import Qrels, Ranking, Run, Topic
 from sdretrieval.core.errors import InputError, ParameterError
@@ -49,7 +50,7 @@ def snapshot(monkeypatch) -> Snapshot:
     words = [f"w{i:02d}" for i in range(30)]
     counts = rng.poisson(0.15 + 2.0 / np.arange(1, 31), size=(50, 30))
     monkeypatch.setattr(Snapshot, "analyze", lambda self, text: text.split())
-    return Snapshot.from_counts(counts, words, name="small")
+    return placed(Snapshot.from_counts(counts, words, name="small"))
 
 
 def saved(path, snapshot, model, settings=(), **options) -> Run:

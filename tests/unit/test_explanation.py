@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from places import placed
 
 from sdretrieval.cli.bar_tables import bar, column, significant
 from sdretrieval.cli.explain_text import explanation_text
@@ -40,7 +41,7 @@ def snapshot(monkeypatch) -> Snapshot:
     counts = rng.poisson(0.1 + 1.5 / np.arange(1, 31), size=(50, 30))
     counts[49] = 0
     monkeypatch.setattr(Snapshot, "analyze", lambda self, text: text.split())
-    return Snapshot.from_counts(counts, words)
+    return placed(Snapshot.from_counts(counts, words))
 
 
 @pytest.fixture

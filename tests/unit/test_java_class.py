@@ -19,6 +19,7 @@ def test_every_shipped_class_is_of_the_stated_release():
     classes = sorted(SHIPPED.glob("*.class"))
     assert [path.name for path in classes] == [
         "IndexCommitter.class",
+        "PositionExporter.class",
         "SnapshotExporter$Block.class",
         "SnapshotExporter$Output.class",
         "SnapshotExporter.class",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from places import placed
 
 from sdretrieval.collection.records import Qrels, Ranking, Run, Topic
 from sdretrieval.core.errors import InputError, ParameterError
@@ -91,7 +92,7 @@ def test_fewer_documents_than_feedback_asks_for(snapshot: Snapshot, model: str):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_collection_of_one_document(model: str):
-    single = Snapshot.from_counts([[2, 1]], ["wing", "flow"], ["only"])
+    single = placed(Snapshot.from_counts([[2, 1]], ["wing", "flow"], ["only"]))
     run = search(single, [Topic("1", "wing"), Topic("2", "wing flow"), Topic("3", "shock")], model)
     assert [run[q].docids for q in run] == [["only"], ["only"], []]
     assert np.isfinite(run["1"].scores).all()

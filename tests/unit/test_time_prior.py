@@ -6,6 +6,7 @@ from math import inf, log
 
 import numpy as np
 import pytest
+from places import placed
 
 from sdretrieval.collection.records import Ranking, Run, Topic
 from sdretrieval.core.errors import ParameterError
@@ -32,7 +33,7 @@ def collection(times=None, seed: int = 0) -> Snapshot:
     counts[:, 0] += 1
     if times is None:
         times = rng.integers(0, 100 * DAY, N)
-    return Snapshot.from_counts(counts, [f"w{i:02d}" for i in range(V)], times=times)
+    return placed(Snapshot.from_counts(counts, [f"w{i:02d}" for i in range(V)], times=times))
 
 
 def query(snapshot: Snapshot, time: int | None = 100 * DAY) -> Query:

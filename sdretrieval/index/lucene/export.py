@@ -49,17 +49,33 @@ def export_index(
 
 def run_exporter(index: Path, folder: Path, date_field: str, known: Sequence[str] = ()) -> dict[str, str]:
     """What SnapshotExporter.java writes, into ``folder``; what it says of it, by name."""
-    arguments = [str(index.resolve()), str(folder.resolve()), CONTENTS_FIELD, TIME_FIELD, date_field, " ".join(known)]
+    arguments = [str(folder.resolve()), CONTENTS_FIELD, TIME_FIELD, date_field, " ".join(known)]
+    told = _run_on("SnapshotExporter", index, arguments)
+    return {name: value for name, _, value in (line.partition(" ") for line in told.splitlines())}
+
+
+def export_positions(index: Path, file: Path) -> list[str]:
+    """Where words stand, into ``file``; the segments that were read. Starts the JVM."""
+    told = _run_on("PositionExporter", index, [str(file.resolve()), CONTENTS_FIELD])
+    if told == "no positions":
+        raise IndexProblem(
+            f"the index {index} has no positions of words, and the model asks for them",
+            remedy="Index the documents again without --no-store-positions (Anserini: with -storePositions).",
+        )
+    return told.split()
+
+
+def _run_on(exporter: str, index: Path, arguments: list[str]) -> str:
+    """What one of the exporters says; the first of its arguments is the index, the second what it writes."""
     try:
-        told = run_java(JAVA_FOLDER, "SnapshotExporter", arguments)
+        return run_java(JAVA_FOLDER, exporter, [str(index.resolve()), *arguments])
     except JavaError as error:
         if is_full_disk(error):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder)) from error
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), arguments[0]) from error
         raise IndexProblem(
             f"the index {index} cannot be read: {error.message}",
             remedy="Run `sdretrieval doctor --index …`; an index of another Lucene version must be rebuilt.",
         ) from error
-    return {name: value for name, _, value in (line.partition(" ") for line in told.splitlines())}
 
 
 def append_to(earlier: Path, n_docs: int, folder: Path) -> None:

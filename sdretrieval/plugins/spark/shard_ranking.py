@@ -39,6 +39,7 @@ from sdretrieval.plugins.spark.totals import Along, Increments, Moments
 from sdretrieval.ranking.base import Plan, Ranker
 from sdretrieval.ranking.engine import NOT_JUDGED, NOTHING, Judgments, Result, emphasised, pruned
 from sdretrieval.ranking.feedback import Feedback, Rows
+from sdretrieval.ranking.models.sequential_dependence import SequentialDependence
 from sdretrieval.ranking.notes import PruneNote
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.time.drifting_background import BINS, DOCUMENT_BINS, Drifting, DriftingBackground
@@ -342,6 +343,10 @@ class _Session:
 
     def __init__(self, engine: ShardedEngine, ranker: Ranker, queries: Sequence[Query]) -> None:
         self.engine, self.model, self.heard = engine, innermost(ranker), Heard()
+        if isinstance(self.model, SequentialDependence):
+            raise ParameterError(
+                "sdm is not offered over shards, which have no positions of words", remedy="Rank one index with it."
+            )
         self.prior, self.as_of = wrapper_of(ranker, TimePrior), wrapper_of(ranker, AsOf)
         self.background: ShardedBackground | None = None
         self.hooks = [self._hooks(wrapper) for wrapper in wrappers(ranker)]

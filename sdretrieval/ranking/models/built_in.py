@@ -11,6 +11,7 @@ from sdretrieval.ranking.models.lucene_models import LuceneBM25, LuceneQLD, Luce
 from sdretrieval.ranking.models.query_likelihood import QueryLikelihood
 from sdretrieval.ranking.models.relevance_model import RM3, RelevanceModel
 from sdretrieval.ranking.models.rocchio import TfIdfRocchio
+from sdretrieval.ranking.models.sequential_dependence import SequentialDependence
 from sdretrieval.ranking.models.smoothed_dirichlet import SD3, SmoothedDirichlet
 
 # As `sdretrieval models` lists them, whatever was imported first.
@@ -28,6 +29,7 @@ BUILT_IN = (
     DPHRanker,
     Bo1,
     KL,
+    SequentialDependence,
     DocumentCrossEntropy,
     DocumentRelevanceModel,
     LuceneBM25,

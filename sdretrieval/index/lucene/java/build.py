@@ -14,7 +14,7 @@ from sdretrieval.core.anserini import anserini_jar
 from sdretrieval.core.errors import JavaError
 
 FOLDER = Path(__file__).parent
-CLASSES = ("IndexCommitter", "SnapshotExporter")
+CLASSES = ("IndexCommitter", "PositionExporter", "SnapshotExporter")
 RELEASE = "17"  # class files of release 17 run on every Java that Pyserini accepts
 
 

@@ -1,0 +1,56 @@
+"""The sequential dependence model against tests/oracle.py on random small texts."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracle
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.ranking.engine import Engine, RankOptions
+from sdretrieval.ranking.query import Query
+from sdretrieval.ranking.registry import make_ranker
+
+WORDS = st.sampled_from("abcdef")
+SETTINGS = st.fixed_dictionaries(
+    {
+        "mode": st.sampled_from(["exact", "anserini"]),
+        "ordered_weight": st.sampled_from([0.0, 0.1, 0.4]),
+        "near_weight": st.sampled_from([0.0, 0.05, 0.5]),
+        "k1": st.floats(0.1, 3.0),
+        "b": st.floats(0.0, 1.0),
+    }
+)
+
+
+@settings(max_examples=150, derandomize=True, deadline=None, database=None)
+@given(
+    texts=st.lists(st.lists(WORDS, max_size=40), min_size=1, max_size=8).filter(any),
+    words=st.lists(st.sampled_from("abcdefx"), min_size=1, max_size=5),
+    values=SETTINGS,
+)
+def test_search_and_rerank_are_the_equation(texts, words, values):
+    snapshot = Snapshot.from_words(texts)
+    query, model = Query.from_words(snapshot, words, qid="q"), make_ranker("sdm", values)
+    expected = oracle.sequential_dependence(texts, words, values).astype(float)
+    [found] = Engine(snapshot, threads=2).rank(model, [query], RankOptions(hits=10))
+    assert set(found.docs.tolist()) == {d for d, text in enumerate(texts) if set(text) & set(words)}
+    assert found.scores == pytest.approx(expected[found.docs], abs=1e-12)
+    every = {"q": np.arange(len(texts))[::-1]}
+    [again] = Engine(snapshot).rank(model, [query], RankOptions(hits=10, candidates=every))
+    assert again.scores == pytest.approx(expected[again.docs], abs=1e-12)
+
+
+def test_a_view_of_the_past_has_windows_of_its_own():
+    """Documents that are not there neither gain by a window nor count in its idf."""
+    texts = [["a", "b"], ["b", "a"], ["a", "b", "c"]]
+    snapshot = Snapshot.from_words(texts)
+    engine, fewer = Engine(snapshot), Snapshot.from_words(texts[:2])
+    view = engine.view(fewer.statistics, np.array([True, True, False]))
+    query = Query.from_words(fewer, ["a", "b"], qid="q")
+    for mode in ("exact", "anserini"):
+        model = make_ranker("sdm", {"mode": mode})
+        seen = [(w.ordered, w.docs.tolist(), w.evidence.tolist()) for w in model.windows(view, query)]
+        assert seen == [(w.ordered, w.docs.tolist(), w.evidence.tolist()) for w in model.windows(Engine(fewer), query)]
