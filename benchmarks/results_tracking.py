@@ -124,7 +124,11 @@ def split_by_parity(names: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def reuters() -> Setting:
-    corpus = in_time_order(read_labelled(Collection("reuters21578").index, fields=("split",), labels_required=True))
+    return newswire(read_labelled(Collection("reuters21578").index, fields=("split",), labels_required=True))
+
+
+def newswire(corpus: LabelledCorpus) -> Setting:
+    corpus = in_time_order(corpus)
     cut = len(corpus) // 5
     background = Background.of_counts(corpus.counts[:cut], corpus.vocabulary)
     rest = corpus.select(np.arange(cut, len(corpus)))
@@ -146,10 +150,14 @@ def reuters() -> Setting:
     return Setting("reuters21578", about, stream, background, seeds, targets, judged, tuning, testing)
 
 
-def crisislex(per_event: int = 10, n_seeds: int = 10) -> Setting:
-    earlier = Collection("microblog2011").snapshot
-    background = Background.of_snapshot(earlier)
-    corpus = in_time_order(read_labelled(Collection("crisislex_t6").index, fields=("on_topic",)))
+def crisislex(n_seeds: int = 10) -> Setting:
+    earlier = Background.of_snapshot(Collection("microblog2011").snapshot)
+    corpus = read_labelled(Collection("crisislex_t6").index, fields=("on_topic",))
+    return tweets(corpus, earlier, n_seeds=n_seeds)
+
+
+def tweets(corpus: LabelledCorpus, background: Background, *, per_event: int = 10, n_seeds: int = 10) -> Setting:
+    corpus = in_time_order(corpus)
     on_topic = np.array([bool(value) for value in corpus.fields["on_topic"]])
     words = np.diff(corpus.counts.indptr)
     seeds: dict[str, list[int]] = {}
@@ -166,7 +174,7 @@ def crisislex(per_event: int = 10, n_seeds: int = 10) -> Setting:
     tuning = [name for name in seeds if events[name] in tuned]
     testing = [name for name in seeds if events[name] in tested]
     about = (
-        f"{earlier.n_docs:,} earlier tweets, {len(corpus):,} in the stream, {len(seeds)} trackers of "
+        f"{background.n_docs:,} earlier tweets, {len(corpus):,} in the stream, {len(seeds)} trackers of "
         f"{len(corpus.label_names)} events: {len(tuned)} events tune ({', '.join(tuned)}), {len(tested)} test "
         f"({', '.join(tested)})."
     )
