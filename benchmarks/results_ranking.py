@@ -67,20 +67,16 @@ class Queries:
 
     title: str
     collection: Collection
-    part: slice = slice(None)
-
-    @property
-    def queries(self) -> list[Query]:
-        return self.collection.queries[self.part]
+    queries: list[Query]
 
 
 def _query_sets() -> list[Queries]:
     cranfield = Collection("cranfield")
     half = len(cranfield.queries) // 2
     return [
-        Queries(f"cranfield, first {half} (training)", cranfield, slice(None, half)),
-        Queries("cranfield, the others", cranfield, slice(half, None)),
-        *(Queries(name, Collection(name)) for name in ("cacm", "npl", "cf")),
+        Queries(f"cranfield, first {half} (training)", cranfield, cranfield.queries[:half]),
+        Queries("cranfield, the others", cranfield, cranfield.queries[half:]),
+        *(Queries(c.name, c, c.queries) for c in map(Collection, ("cacm", "npl", "cf"))),
     ]
 
 
