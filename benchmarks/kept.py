@@ -10,6 +10,7 @@ from benchmarks.collections import ROOT
 from sdretrieval.core.files import atomic_writer
 
 KEPT = ROOT / ".cache" / "results"
+BESIDE = "<!-- beside -->"  # in a section's text: what follows goes into a file beside docs/RESULTS.md
 
 
 def kept(name: str, make: Callable[[], Any]) -> Any:

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from benchmarks.collections import Collection
+from benchmarks.kept import BESIDE
 from sdretrieval.core.timeline import DAY, format_duration, timeline
 from sdretrieval.estimate.time.bandwidth import (
     candidate_bandwidths,
@@ -244,7 +245,8 @@ def rows(names: tuple[str, ...] = COLLECTIONS) -> str:
             lines.append(f"| {label} | " + " | ".join(cells) + " |")
         parts.append("\n".join(lines))
         print(f"{name}: {time.perf_counter() - began:.0f} s", file=sys.stderr)
-    return "\n\n".join(parts)
+    introduction, *tables = parts
+    return "\n\n".join([introduction, tables[-1], BESIDE, *tables[:-1]])
 
 
 def section() -> str:

@@ -23,6 +23,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, diags, vstack
 
 from benchmarks.collections import INDEXES, ROOT, Collection
+from benchmarks.kept import BESIDE
 from sdretrieval.evaluate.significance import correct, paired_t
 from sdretrieval.learn.evolving.frames import auc, choose_labelled
 from sdretrieval.learn.evolving.graph import laplacian, neighbour_graph
@@ -540,6 +541,8 @@ regression (online kernel, supervised) sees the same labels up to and including 
 Differences: * where a paired t-test over months, Holm's correction over the columns, gives p < 5 %.
 
 {text}
+
+{BESIDE}
 
 Offline (6) on {name_of(CHOSEN_ON)}, which sees later months too, γ_A = {at[0]:g}, γ_I = {at[1]:g}: {cell(bound)}.
 (6) solved anew every month on the months so far, so that it sees nothing later: {refitted(tasks, at)}.

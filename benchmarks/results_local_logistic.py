@@ -19,6 +19,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from benchmarks.collections import Collection
+from benchmarks.kept import BESIDE
 from benchmarks.results_evolving import LISTS, name_of, posts, table, tf_idf
 from sdretrieval.evaluate.significance import correct, paired_t
 from sdretrieval.learn.classify.local_logistic import LocalLogisticRegression
@@ -180,6 +181,8 @@ h (months; of {len(BANDWIDTHS)} candidates, ∞ among them) in the same way. p: 
 {text}
 
 {note}
+
+{BESIDE}
 
 Figure 10's comparison on {name_of(CURVE)}, by the number of training posts (h chosen in each split):
 

@@ -25,6 +25,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from benchmarks.collections import ROOT, SHARED, Collection
+from benchmarks.kept import BESIDE
 from sdretrieval.core.files import atomic_writer
 from sdretrieval.core.plotting import empty_figure
 from sdretrieval.learn.lcsc import LocalContextSparseCoding, Sequences
@@ -483,7 +484,10 @@ def section(names: tuple[str, ...] = tuple(PARTS)) -> str:
         "Local context sparse coding (Kim et al. 2015): topics of the words around each position. "
         "See [THEMES.md](THEMES.md)."
     )
-    return "\n\n".join([introduction, *(PARTS[name]() for name in names)])
+    shown = [PARTS[name]() for name in names if name in ("news", "retrieval")]
+    news, _, curves = shown[0].partition("\n\n**Over K**") if shown else ("", "", "")
+    beside = [PARTS[name]() for name in names if name not in ("news", "retrieval")]
+    return "\n\n".join([introduction, news, *shown[1:], BESIDE, f"**Over K**{curves}" if curves else "", *beside])
 
 
 if __name__ == "__main__":

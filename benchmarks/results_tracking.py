@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.collections import ROOT, Collection
-from benchmarks.kept import kept
+from benchmarks.kept import BESIDE, kept
 from sdretrieval.learn.labelled import LabelledCorpus, read_labelled
 from sdretrieval.learn.tracking.replay import Evidence, MatrixStream, replay
 from sdretrieval.learn.tracking.story_models import MODELS, TrackingModel, make_model
@@ -356,6 +356,7 @@ def section() -> str:
         "the topic's constant is part of the score. Samples of the last columns are topics; of crisislex_t6, events. "
         "The protocol is in benchmarks/results_tracking.py."
     ]
+    beside: list[str] = []
     for make in (reuters, crisislex):
         name = {"reuters": "reuters21578", "crisislex": "crisislex_t6"}[make.__name__]
         if not Collection(name).available:
@@ -365,17 +366,12 @@ def section() -> str:
         outcome = measure(setting)
         picture = f"det_{name}.png"
         write_det(ROOT / "docs" / picture, {TITLES[model]: outcome.tested[model, 5] for model in TITLES})
-        parts += [
-            f"### Tracking on {name}",
-            setting.about,
-            main_table(outcome),
-            ablation(outcome),
-            tuning_line(outcome),
-        ]
+        parts += [f"### Tracking on {name}", setting.about, main_table(outcome)]
+        beside += [f"### {name}", ablation(outcome), tuning_line(outcome)]
         if make is crisislex:
-            parts += [event_table(outcome), one_tweet()]
-        parts.append(f"![DET curves for N = 5]({picture})")
-    return "\n\n".join(parts)
+            beside += [event_table(outcome), one_tweet()]
+        beside.append(f"![DET curves for N = 5]({picture})")
+    return "\n\n".join([*parts, BESIDE, *beside])
 
 
 if __name__ == "__main__":
