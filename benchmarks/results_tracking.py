@@ -9,12 +9,13 @@ Protocol; what was left open (ten tweets to a seed) was settled by the costs of 
   Each event is followed by ten trackers: the first starts from the 1st to 10th on-topic tweet of five words or more,
   the second from the 11th to 20th, and so on; and once more, from a single tweet each.
   Trials are all tweets after the last seed; on topic are the event's own on-topic tweets.
-- Topics (events) in alphabetical order: even places tune, odd places test.
+- Topics (events) in alphabetical order: even places tune (of an event every third tracker), odd places test.
 - The documents to learn from are, as in the thesis, the N best of a tf-idf run from the seed alone: marked, not
   labelled, the same for all models.
 - Parameters are chosen for each N by MinCost on the tuning topics, topic-weighted: the same search for all models.
 
-    python -m benchmarks.results_tracking          # both, as Markdown
+    python -m benchmarks.results_tracking              # both, as Markdown
+    python -m benchmarks.results_tracking crisislex    # one of reuters, crisislex, one (tweet): search, and keep
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ from sdretrieval.learn.tracking.story_models import MODELS, TrackingModel, make_
 from sdretrieval.learn.tracking.stream_background import Background
 from sdretrieval.learn.tracking.tdt import Costs, TdtEvaluation, Trials, det_curve, evaluate_trials
 
-LEVELS = (0, 2, 5, 25, 50, 100)
+LEVELS = (0, 5, 25, 100)
 ONE_SEED_LEVELS = (0, 5)
 LEAST_STORIES = 10
+EVERY = 3  # so many trackers of a tuning event is one tuned on: they are much alike
 TITLES = {"tfidf": "TF-IDF", "nb": "naïve Bayes", "rm": "Relevance Model", "sd": "Smoothed Dirichlet"}
 # The search, the same for all models: every point of the coarse grid, then one parameter at a time over the fine one,
 # from the best point. What RM and SD have in common has the same values in both.
@@ -165,7 +167,7 @@ def tweets(corpus: LabelledCorpus, background: Background, *, per_event: int = 1
             targets[name], events[name] = own, event
     tuned, tested = split_by_parity(corpus.label_names)
     stream = matrix_stream(corpus, background)
-    tuning = [name for name in seeds if events[name] in tuned]
+    tuning = [name for i, name in enumerate(seeds) if events[name] in tuned and i % per_event % EVERY == 0]
     testing = [name for name in seeds if events[name] in tested]
     about = (
         f"{background.n_docs:,} earlier tweets, {len(corpus):,} in the stream, {len(seeds)} trackers of "
@@ -375,4 +377,7 @@ def section() -> str:
 
 
 if __name__ == "__main__":
-    print(section())
+    for name in sys.argv[1:]:  # only search, and keep what is found
+        measure({"reuters": reuters, "crisislex": crisislex}[name]()) if name != "one" else one_tweet()
+    if not sys.argv[1:]:
+        print(section())
