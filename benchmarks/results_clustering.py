@@ -93,7 +93,7 @@ def section() -> str:
             results[method] = kept(
                 f"clustering/{name}-{method}-{best}-reported", partial(agreement, name, method, best, range(SEEDS))
             )
-            told = "" if not best else f"δ {best[0]:g}" if len(best) == 1 else f"λ {best[0]:g}, Sλ {best[1]:g} |D|"
+            told = "" if not best else f"δ {best[0]:g}" if len(best) == 1 else f"λ {best[0]:g}, Sλ {best[1]:g} lengths"
             print(name, method, best, results[method], f"{time.perf_counter() - began:.0f} s", file=sys.stderr)
             rows[method].append(told)
         means = {method: float(np.mean(values)) for method, values in results.items()}

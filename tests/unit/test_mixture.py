@@ -45,7 +45,7 @@ def test_one_step_of_the_sd_mixture_equals_the_equations(lam: float, S: float | 
     shares = before.fit(X).predict_proba(X)
     ge = oracle.general_english(X, 0.1)
     theta = oracle.smoothed(X, lam, ge)
-    scale = 10 * X.sum() / len(X) / lam if S is None else S
+    scale = 30 * X.sum() / len(X) / lam if S is None else S
     alpha = np.exp(shares.T @ np.log(theta) / shares.sum(axis=0)[:, None])
     alpha *= scale / alpha.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.alpha_, alpha, rtol=1e-8)

@@ -184,7 +184,7 @@ class SmoothedDirichletMixture(_Mixture):
     smoothing : float
         λ of (2.1), the share of a document's own words.
     scale : float, optional
-        S. By default such that S λ is ten times the mean length of the documents; with much less the E-step is so
+        S. By default such that S λ is thirty times the mean length of the documents; with much less the E-step is so
         unsure that clusters run together.
     background_additive : float
         β of (4.10), general English of the documents.
@@ -207,7 +207,7 @@ class SmoothedDirichletMixture(_Mixture):
         if self.scale is not None and not self.scale > 0:
             raise ParameterError(f"scale must be positive or None, got {self.scale!r}")
         self.background_ = from_totals(np.asarray(X.sum(axis=0)).ravel(), float(self.background_additive))
-        sharpness = 10.0 * max(float(X.sum()) / X.shape[0], 1.0)  # S λ
+        sharpness = 30.0 * max(float(X.sum()) / X.shape[0], 1.0)  # S λ
         self.scale_ = sharpness / self.smoothing if self.scale is None else float(self.scale)
 
     def _features(self, X: csr_matrix) -> csr_matrix:
