@@ -72,6 +72,7 @@ class Posts:
     lists: np.ndarray
     months: np.ndarray
     left_out: int
+    threads: np.ndarray | None = None  # the subject of each post
 
     @cached_property
     def names(self) -> list[str]:
@@ -104,7 +105,21 @@ def posts(cleaned: bool) -> Posts:
     counts = csr_matrix(counts[:, df >= 2])
     df = np.bincount(counts.indices, minlength=counts.shape[1])
     counts.sort_indices()
-    return Posts(tf_idf(counts, df, len(order)), counts, lists[order], months[order], len(crossposted))
+    subjects = thread_of()
+    threads = np.array([subjects[corpus.docids[row]] for row in order])
+    return Posts(tf_idf(counts, df, len(order)), counts, lists[order], months[order], len(crossposted), threads)
+
+
+def thread_of() -> dict[str, str]:
+    """docid -> its list and subject, without Re: and the like."""
+    with gzip.open(Collection("rlists").folder / "docs.jsonl.gz", "rt", encoding="utf-8") as stream:
+        records = (json.loads(line) for line in stream)
+        return {
+            one["id"]: one["labels"][0]
+            + " "
+            + re.sub(r"^(\s*(re|fwd?|aw|sv):|\s*\[[^]]*\])+", "", one["title"].lower()).strip()
+            for one in records
+        }
 
 
 def cleaned_index() -> tuple[Path, set[str]]:
