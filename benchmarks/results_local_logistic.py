@@ -1,8 +1,8 @@
 """Local logistic regression in docs/RESULTS.md: does p(y|x) drift, and does following it pay (Zhao et al., Figure 10)?
 
 Half of the posts of a pair of mailing lists are for training, half for testing, dealt out at random or by whole
-threads; months are the resolution. Online, each month is predicted from training posts of strictly earlier months. Bandwidth and
-penalty are chosen together on the training half alone; the global model's penalty in the same way.
+threads; months are the resolution. Online, each month is predicted from training posts of strictly earlier months.
+Bandwidth and penalty are chosen together on the training half alone; the global model's penalty in the same way.
 
     python -m benchmarks.results_local_logistic
     python -m benchmarks.results_local_logistic dev/rcpp geo/mac      # some pairs alone
@@ -172,8 +172,8 @@ def section(names: Sequence[str] = ()) -> str:
     shown = f"""\
 Pairs of mailing lists (signatures, list names and cross-posted texts removed), half for training, half for testing:
 posts dealt out at random, and by whole threads. Error in percent on test posts from the {FIRST + 1}th month on. Online:
-each month from training posts of earlier months alone. Tricube kernel, L2; h (months; {len(BANDWIDTHS)} candidates, ∞ among them) and
-C ({len(STRENGTHS)}) chosen together by cross-validated log loss on the training half; the global model's C likewise.
+each month from training posts of earlier months alone. Tricube kernel, L2; h (months; {len(BANDWIDTHS)} candidates,
+∞ among them) and C ({len(STRENGTHS)}) chosen together by cross-validated log loss on the training half; the global model's C likewise.
 
 {text}
 
