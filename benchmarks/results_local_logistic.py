@@ -173,7 +173,8 @@ def section(names: Sequence[str] = ()) -> str:
 Pairs of mailing lists (signatures, list names and cross-posted texts removed), half for training, half for testing:
 posts dealt out at random, and by whole threads. Error in percent on test posts from the {FIRST + 1}th month on. Online:
 each month from training posts of earlier months alone. Tricube kernel, L2; h (months; {len(BANDWIDTHS)} candidates,
-∞ among them) and C ({len(STRENGTHS)}) chosen together by cross-validated log loss on the training half; the global model's C likewise.
+∞ among them) and C ({len(STRENGTHS)}) chosen together by cross-validated log loss on the training half; the global
+model's C likewise.
 
 {text}
 
