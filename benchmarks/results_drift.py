@@ -232,14 +232,13 @@ def rows(names: tuple[str, ...] = COLLECTIONS) -> str:
             "| model | offline | | online | |",
             "|---|---|---|---|---|",
         ]
-        best = {s: max(row[s][0] for row in table.values() if s in row) for s in ("offline", "online")}
         for label, row in table.items():
             cells = []
             for scenario in ("offline", "online"):
                 if scenario in row:
                     value, note = row[scenario]
                     text = f"{value:.4f}"
-                    cells += [f"**{text}**" if value == best[scenario] else text, note]
+                    cells += [text, note]
                 else:
                     cells += ["—", ""]
             lines.append(f"| {label} | " + " | ".join(cells) + " |")

@@ -434,8 +434,11 @@ def main_table(data: Posts, chosen: dict[str, tuple[float, float]]) -> tuple[str
     for name, of in outcomes.items():
         cells = [cell(outcome) for outcome in of.values()]
         for i, lists in enumerate(of):
-            others = [other[lists].quality.mean() for other in outcomes.values()]
-            if of[lists].quality.mean() == max(others):
+            lead = min(
+                (of[lists].quality - other[lists].quality for other in outcomes.values() if other is not of),
+                key=lambda difference: difference.mean(),
+            ).mean(axis=1)
+            if lead.mean() > lead.std(ddof=1) / np.sqrt(len(lead)):  # ahead of every other, by more than the error
                 cells[i] = f"**{cells[i]}**"
         rows[name] = cells
     for one, other in ((FRAME, SSL), (FRAME, NAIVE), (ALL, SSL), (ALL, NAIVE), (ALL, FRAME), (LOGISTIC, ALL)):

@@ -222,8 +222,8 @@ def news_part() -> str:
         f"English stop words out, words of {LEAST_DOCUMENTS} training documents or more: {words:,} words (the paper: "
         f"6,328). λ = {LAMBDA:g}, ρ = {RHO:g} (the paper's), squared loss, h = 1, {STEPS} dictionary steps; K (and n "
         "of the n-grams) by cross-validation on training documents, as are the linear SVM's C and whether features "
-        "enter as they are, as roots or as tf-idf. One standard error of an accuracy is 0.9 points on comp.* and 0.5 on all. STC and MedSTC were "
-        "not run.",
+        "enter as they are, as roots or as tf-idf. One standard error of an accuracy is 0.9 points on comp.* and 0.5 "
+        "on all. STC and MedSTC were not run.",
         "",
         "| | n-gram | LDA | LCSC |",
         "|---|---|---|---|",
