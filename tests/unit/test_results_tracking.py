@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from benchmarks.results_tracking import Setting, newswire, tweets
+from benchmarks.results_tracking import Setting, evidence_of, newswire, tweets
 from sdretrieval.learn.labelled import LabelledCorpus
+from sdretrieval.learn.tracking.replay import Evidence
 from sdretrieval.learn.tracking.story_models import make_model
 from sdretrieval.learn.tracking.stream_background import Background
 
@@ -54,6 +55,14 @@ def test_documents_to_learn_from_are_rows_of_the_stream(news: Setting) -> None:
     after = 7 - 1  # scores begin after the seed, in row 2; row 7 is scored before it is learnt from
     np.testing.assert_array_equal(learnt[:after], fixed[:after])
     assert (learnt[after:] != fixed[after:]).any()
+
+
+@pytest.mark.parametrize("name", ["rm", "sd", "nb", "tfidf"])
+def test_evidence_of_all_documents_at_once(news: Setting, name: str) -> None:
+    model = make_model(name)
+    fast, slow = (make(model, news.background, news.stream) for make in (evidence_of, Evidence.of))
+    for part in ("words", "values", "background"):
+        np.testing.assert_allclose(getattr(fast, part), getattr(slow, part), rtol=1e-12)
 
 
 def test_trials_put_every_score_beside_its_own_judgment(news: Setting) -> None:
