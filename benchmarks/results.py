@@ -1,7 +1,10 @@
-"""``make results``: regenerate docs/RESULTS.md from the collections in ../shared/data. An hour and a half; resumable.
+"""``make results``: regenerate docs/RESULTS.md and docs/results/ from the collections in ../shared/data.
 
-python -m benchmarks.results             # everything
+python -m benchmarks.results             # everything; stopped, it goes on with the section it was at
 python -m benchmarks.results Ranking     # one section, and the page anew
+
+A section is a module's ``section()``: Markdown, of which what follows BESIDE goes into a file of its own in
+docs/results/, so that the page holds the tables that answer a question.
 """
 
 from __future__ import annotations
@@ -11,8 +14,10 @@ import platform
 import re
 import sys
 import time
+from pathlib import Path
 
 from benchmarks.collections import ROOT, SHARED
+from benchmarks.kept import BESIDE, KEPT
 from sdretrieval import __version__
 from sdretrieval.core.files import atomic_writer
 
@@ -24,6 +29,7 @@ SECTIONS = {
     "Time": "benchmarks.results_time",
     "Drift": "benchmarks.results_drift",
     "Classification": "benchmarks.results_classification",
+    "Clustering": "benchmarks.results_clustering",
     "Local logistic regression": "benchmarks.results_local_logistic",
     "Evolving": "benchmarks.results_evolving",
     "Tracking": "benchmarks.results_tracking",
@@ -31,29 +37,58 @@ SECTIONS = {
     "Topics": "benchmarks.results_topics",
 }
 PAGE = ROOT / "docs" / "RESULTS.md"
+FOLDER = ROOT / "docs" / "results"
+DONE = KEPT / "sections-done"  # of a run of all sections that has not come to its end
 
 
 def main() -> None:
     if not SHARED.is_dir():
         sys.exit("the collections of ../shared/data are not on this machine; docs/RESULTS.md is left as it is")
-    for heading in sys.argv[1:] or SECTIONS:
+    chosen = sys.argv[1:]
+    unknown = [heading for heading in chosen if heading not in SECTIONS]
+    if unknown:
+        sys.exit(f"no section {unknown[0]!r}; the sections are: {', '.join(SECTIONS)}")
+    done = DONE.read_text(encoding="utf-8").splitlines() if DONE.is_file() and not chosen else []
+    for heading in chosen or [heading for heading in SECTIONS if heading not in done]:
         began = time.perf_counter()
         text = importlib.import_module(SECTIONS[heading]).section()
         minutes = (time.perf_counter() - began) / 60
-        _write(heading, text.strip() + f"\n\n(*{minutes:.1f} minutes*)\n")
+        write(heading, text.strip(), f"(*{minutes:.1f} minutes*)")
         print(f"{heading}: {minutes:.1f} minutes", file=sys.stderr)
+        if not chosen:
+            done.append(heading)
+            DONE.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_writer(DONE) as out:
+                out.write("\n".join(done))
+    if not chosen:
+        DONE.unlink(missing_ok=True)
 
 
-def _write(heading: str, text: str) -> None:
-    """The page with one section anew; the others stay as they are on it."""
+def write(heading: str, text: str, took: str = "") -> None:
+    """The page with one section anew, the others as they are on it; and what goes beside it."""
+    shown, _, beside = text.partition(BESIDE)
+    if beside:
+        name = heading.lower().replace(" ", "-")
+        FOLDER.mkdir(exist_ok=True)
+        with atomic_writer(FOLDER / f"{name}.md") as out:
+            out.write(f"# {heading}: the rest\n\nBeside [RESULTS.md](RESULTS.md#{name}).\n\n{beside.strip()}\n")
+        _relink(FOLDER / f"{name}.md")
+        took = f"More: [results/{name}.md](results/{name}.md). {took}"
     page = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""
     sections = dict(part.split("\n\n", 1) for part in re.split(r"^## ", page, flags=re.MULTILINE)[1:])
-    sections[heading] = text
+    sections[heading] = f"{shown.strip()}\n\n{took}"
     with atomic_writer(PAGE) as out:
         out.write(_introduction())
         for name in SECTIONS:
             if name in sections:
                 out.write(f"\n## {name}\n\n{sections[name].strip()}\n")
+
+
+def _relink(path: Path) -> None:
+    """Links that were written for docs/, from a folder below it."""
+    text = re.sub(r"\]\((?![\w]+:|#|\.\./)", "](../", path.read_text(encoding="utf-8"))
+    with atomic_writer(path) as out:
+        out.write(text)
 
 
 def _introduction() -> str:

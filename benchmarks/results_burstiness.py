@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import gamma, xlogy
 
 from benchmarks.collections import INDEXES, ROOT, Collection
+from benchmarks.kept import BESIDE
 from sdretrieval.collection.analyzer import AnalyzerSpec
 from sdretrieval.collection.corpus import Reader
 from sdretrieval.core.plotting import GREY, STYLE, empty_figure, write_figure
@@ -44,7 +45,9 @@ WAYS: dict[str, dict] = {
 
 
 def section() -> str:
-    return "\n\n".join([_normalisers(), *(_counts(name) for name in COLLECTIONS)])
+    normalisers, first, *others = _normalisers(), *(_counts(name) for name in COLLECTIONS)
+    shown, _, pictures = first.partition("\n\n![")
+    return "\n\n".join([shown, BESIDE, f"![{pictures}", normalisers, *others])
 
 
 def normaliser_curves(smoothing: float, points: int = 99) -> dict[str, np.ndarray]:

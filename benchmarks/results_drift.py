@@ -19,6 +19,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from benchmarks.collections import Collection
+from benchmarks.kept import BESIDE
 from sdretrieval.core.timeline import DAY, format_duration, timeline
 from sdretrieval.estimate.time.bandwidth import (
     candidate_bandwidths,
@@ -231,20 +232,20 @@ def rows(names: tuple[str, ...] = COLLECTIONS) -> str:
             "| model | offline | | online | |",
             "|---|---|---|---|---|",
         ]
-        best = {s: max(row[s][0] for row in table.values() if s in row) for s in ("offline", "online")}
         for label, row in table.items():
             cells = []
             for scenario in ("offline", "online"):
                 if scenario in row:
                     value, note = row[scenario]
                     text = f"{value:.4f}"
-                    cells += [f"**{text}**" if value == best[scenario] else text, note]
+                    cells += [text, note]
                 else:
                     cells += ["—", ""]
             lines.append(f"| {label} | " + " | ".join(cells) + " |")
         parts.append("\n".join(lines))
         print(f"{name}: {time.perf_counter() - began:.0f} s", file=sys.stderr)
-    return "\n\n".join(parts)
+    introduction, *tables = parts
+    return "\n\n".join([introduction, tables[-1], BESIDE, *tables[:-1]])
 
 
 def section() -> str:

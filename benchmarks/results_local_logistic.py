@@ -1,31 +1,36 @@
 """Local logistic regression in docs/RESULTS.md: does p(y|x) drift, and does following it pay (Zhao et al., Figure 10)?
 
-Half of the posts of a pair of mailing lists are for training, half for testing; months are the resolution. Online, each
-month is predicted from training posts of strictly earlier months. Bandwidth and penalty are chosen on the training
-half alone, where each month is predicted from what precedes it; the global model's penalty in the same way.
+Half of the posts of a pair of mailing lists are for training, half for testing, dealt out at random or by whole
+threads; months are the resolution. Online, each month is predicted from training posts of strictly earlier months.
+Bandwidth and penalty are chosen together on the training half alone; the global model's penalty in the same way.
 
     python -m benchmarks.results_local_logistic
+    python -m benchmarks.results_local_logistic dev/rcpp geo/mac      # some pairs alone
 """
 
 from __future__ import annotations
 
 import sys
-import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from math import inf
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from benchmarks.collections import Collection
+from benchmarks.kept import BESIDE, kept
 from benchmarks.results_evolving import LISTS, name_of, posts, table, tf_idf
-from sdretrieval.evaluate.significance import correct, paired_t
+from sdretrieval.evaluate.significance import paired_t
 from sdretrieval.learn.classify.local_logistic import LocalLogisticRegression
 
-BANDWIDTHS = (8.0, 16.0, 24.0, 36.0, 48.0, inf)
-STRENGTHS = (10.0, 100.0, 1000.0)
-SPLITS = (10, 11)  # not those (from 0 on) that were looked at while the settings were made
+BANDWIDTHS = (3.0, 6.0, 12.0, 24.0, 48.0, inf)
+STRENGTHS = (10.0, 100.0)
+SPLIT = 10  # not one of those (from 0 on) that were looked at while the settings were made
+FITS = 6  # of cross-validation, for each candidate
 FIRST = 6  # test months have at least so many before them
 SIZES = (500, 1500, 4000)
 CURVE = ("r-devel", "rcpp-devel")
@@ -36,19 +41,29 @@ class Dated:
     X: csr_matrix
     y: np.ndarray
     times: np.ndarray  # number of the month or week
+    threads: np.ndarray | None = None
 
-    def split(self, seed: int, size: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        order = np.random.default_rng(seed).permutation(len(self.y))
-        half = len(order) // 2
-        test = order[half:]
-        return order[: half if size is None else min(size, half)], test[self.times[test] >= FIRST]
+    def split(self, whole_threads: bool, size: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Training and test rows: posts dealt out one by one, or a thread at a time."""
+        rng = np.random.default_rng(SPLIT)
+        if whole_threads:
+            _, thread = np.unique(self.threads, return_inverse=True)
+            order = np.lexsort((rng.permutation(len(self.y)), rng.permutation(thread.max() + 1)[thread]))
+            cuts = np.flatnonzero(np.diff(thread[order])) + 1
+            half = int(cuts[np.abs(cuts - len(order) // 2).argmin()])
+        else:
+            order, half = rng.permutation(len(self.y)), len(self.y) // 2
+        train, test = order[:half], order[half:]
+        if size is not None:
+            train = rng.permutation(train)[:size]
+        return train, test[self.times[test] >= FIRST]
 
 
 def pair(lists: tuple[str, str]) -> Dated:
     data = posts(True)
     rows = np.flatnonzero(np.isin(data.lists, lists))
     months = np.unique(data.months, return_inverse=True)[1]
-    return Dated(data.X[rows], data.lists[rows], months[rows])
+    return Dated(data.X[rows], data.lists[rows], months[rows], None if data.threads is None else data.threads[rows])
 
 
 def reuters() -> Dated:
@@ -65,15 +80,13 @@ def reuters() -> Dated:
 
 
 def fitted(data: Dated, train: np.ndarray, *, online: bool = True) -> dict[str, LocalLogisticRegression]:
-    """The global model with the best C, and with the same C the best bandwidth, ∞ among them."""
-    models: dict[str, LocalLogisticRegression] = {}
-    strengths: tuple[float, ...] = STRENGTHS
-    for name, bandwidth in (("global", inf), ("local", "auto")):
-        models[name] = LocalLogisticRegression(
-            bandwidth=bandwidth, bandwidths=BANDWIDTHS, C=strengths, online=online, max_fits=10, tol=1e-4
+    """The global model with the best C, and the best bandwidth and C of the local one."""
+    return {
+        name: LocalLogisticRegression(
+            bandwidth=bandwidth, bandwidths=BANDWIDTHS, C=STRENGTHS, online=online, max_fits=FITS, tol=1e-3
         ).fit(data.X[train], data.y[train], times=data.times[train])
-        strengths = (models[name].C_,)
-    return models
+        for name, bandwidth in (("global", inf), ("local", "auto"))
+    }
 
 
 def mistakes(model: LocalLogisticRegression, data: Dated, test: np.ndarray) -> np.ndarray:
@@ -85,61 +98,54 @@ def by_time(wrong: np.ndarray, times: np.ndarray) -> np.ndarray:
     return np.bincount(which, weights=wrong, minlength=len(number)) / np.bincount(which)
 
 
-@dataclass
-class Comparison:
-    name: str
-    size: int
-    errors: tuple[float, float]  # global, local
-    bandwidths: list[float]
-    p_value: float
+def compare(data: Dated, online: bool, whole_threads: bool) -> dict[str, Any]:
+    train, test = data.split(whole_threads)
+    models = fitted(data, train, online=online)
+    wrong = {name: mistakes(model, data, test) for name, model in models.items()}
+    differences = by_time(wrong["local"] * 1.0 - wrong["global"], data.times[test])
+    return {
+        "training": len(train),
+        **{name: float(one.mean()) for name, one in wrong.items()},
+        "error": float(differences.std(ddof=1) / np.sqrt(len(differences))),
+        "h": str(models["local"].bandwidth_),
+        "C": [models["global"].C_, models["local"].C_],
+        "p": paired_t(differences).p_value,
+    }
 
 
-def compare(name: str, data: Dated) -> Comparison:
-    rates: dict[str, list[float]] = {"global": [], "local": []}
-    over_time: list[np.ndarray] = []
-    bandwidths = []
-    for seed in SPLITS:
-        train, test = data.split(seed)
-        models = fitted(data, train)
-        wrong = {which: mistakes(model, data, test) for which, model in models.items()}
-        for which, one in wrong.items():
-            rates[which].append(float(one.mean()))
-        bandwidths.append(models["local"].bandwidth_)
-        over_time.append(by_time(wrong["local"] * 1.0 - wrong["global"], data.times[test]))
-    shortest = min(len(one) for one in over_time)
-    differences = np.mean([one[:shortest] for one in over_time], axis=0)
-    return Comparison(
-        name,
-        len(train),
-        (float(np.mean(rates["global"])), float(np.mean(rates["local"]))),
-        bandwidths,
-        paired_t(differences).p_value,
-    )
-
-
-def comparison_table() -> tuple[str, str]:
-    done = [compare(name_of(lists), pair(lists)) for lists in combinations(LISTS, 2)]
+def comparison_table(names: Sequence[str] = ()) -> tuple[str, str]:
+    """A row for each pair and way of dealing out, online and offline side by side."""
+    tasks: dict[str, Callable[[], Dated]] = {name_of(lists): partial(pair, lists) for lists in combinations(LISTS, 2)}
     if Collection("reuters21578").available:
-        done.append(compare("Reuters earn/acq, weeks", reuters()))
-    corrected = correct([one.p_value for one in done])
-    rows, better = {}, 0
-    for one, p in zip(done, corrected, strict=True):
-        total, local = one.errors
-        better += local < total
-        rows[one.name] = [
-            f"{one.size:,}",
-            f"{100 * total:.2f}",
-            f"{100 * local:.2f}",
-            f"{100 * (local - total) / total:+.1f} %",
-            ", ".join("∞" if h == inf else f"{h:g}" for h in one.bandwidths),
-            f"{one.p_value:.3f}",
-            f"{p:.3f}",
-        ]
-        print(one, file=sys.stderr)
-    columns = ["training", "global, error %", "local, error %", "relative", "h of each split", "p", "p, Holm"]
-    mean = np.mean([(local - total) / total for total, local in (one.errors for one in done)])
-    note = f"Local is better on {better} of {len(done)}; the mean relative change of the error is {100 * mean:+.1f} %."
-    return table(columns, rows), note
+        tasks["Reuters earn/acq, weeks"] = reuters
+    rows: dict[str, list[str]] = {}
+    relative: dict[bool, list[float]] = {True: [], False: []}
+    for name in names or tasks:
+        data = tasks[name]()
+        for whole_threads in (False, True) if data.threads is not None else (False,):
+            cells = []
+            for online in (True, False):
+                kind = f"{name.replace('/', '-')}-{'online' if online else 'offline'}-{whole_threads}"
+                one = kept(f"local-logistic/{kind}", partial(compare, data, online, whole_threads))
+                print(kind, one, file=sys.stderr, flush=True)
+                relative[online].append(one["local"] / one["global"] - 1)
+                h = "∞" if one["h"] == "inf" else f"{float(one['h']):g}"
+                cells += [
+                    f"{100 * one['global']:.2f}",
+                    f"{100 * one['local']:.2f} ({100 * one['error']:.2f}; {one['p']:.2f})",
+                    f"{h}, {one['C'][1]:g}",
+                ]
+            rows[f"{name}, {'threads apart' if whole_threads else 'random halves'}"] = [f"{one['training']:,}", *cells]
+    head = "global, error %|local (s.e. of the difference over months; p)|h, C"
+    columns = ["training", *(f"{when}: {each}" for when in ("online", "offline") for each in head.split("|"))]
+    note = "; ".join(
+        f"{'online' if online else 'offline'} the local model's error differs by {100 * np.mean(values):+.1f} % "
+        f"(s.e. {100 * np.std(values, ddof=1) / np.sqrt(len(values)):.1f} over the rows), lower on "
+        f"{sum(value < 0 for value in values)} of {len(values)}"
+        for online, values in relative.items()
+        if len(values) > 1
+    )
+    return table(columns, rows), f"In the mean {note}." if note else ""
 
 
 def size_table() -> str:
@@ -148,44 +154,42 @@ def size_table() -> str:
     rows: dict[str, list[str]] = {}
     for size in (*SIZES, None):
         for online in (True, False):
-            wrong: dict[str, list[float]] = {"global": [], "local": []}
-            chosen = []
-            for seed in SPLITS:
-                train, test = data.split(seed, size)
-                for name, model in fitted(data, train, online=online).items():
-                    wrong[name].append(float(mistakes(model, data, test).mean()))
-                chosen.append(model.bandwidth_)
-            for name, rates in wrong.items():
-                note = f" (h {', '.join('∞' if h == inf else f'{h:g}' for h in chosen)})" if name == "local" else ""
+            train, test = data.split(False, size)
+            for name, model in fitted(data, train, online=online).items():
+                h = "∞" if model.bandwidth_ == inf else f"{model.bandwidth_:g}"
+                note = f" (h {h})" if name == "local" else ""
                 label = f"{'online' if online else 'offline'}, {name}"
-                rows.setdefault(label, []).append(f"{100 * np.mean(rates):.2f}{note}")
+                rows.setdefault(label, []).append(f"{100 * mistakes(model, data, test).mean():.2f}{note}")
         print(size, {label: cells[-1] for label, cells in rows.items()}, file=sys.stderr)
-    whole = len(data.split(0)[0])
+    whole = len(data.split(False)[0])
     return table([*(f"{size:,}" for size in SIZES), f"{whole:,}"], rows)
 
 
-def section() -> str:
+def section(names: Sequence[str] = ()) -> str:
     if not Collection("rlists").available:
         return "rlists is not on this machine"
-    began = time.perf_counter()
-    text, note = comparison_table()
-    print(f"pairs: {time.perf_counter() - began:.0f} s", file=sys.stderr)
-    return f"""\
-Pairs of mailing lists (signatures, list names and cross-posted texts removed), a random half for training, the other
-for testing, {len(SPLITS)} splits; error in percent on test posts from the {FIRST + 1}th month on.
-**Online**: each month is predicted from training posts of earlier months alone. Tricube kernel, L2; the
-global model's C chosen on the training half by predicting ten of its months from those before each; then, with that C,
-h (months; of {len(BANDWIDTHS)} candidates, ∞ among them) in the same way. p: paired t-test over months.
+    text, note = comparison_table(names)
+    shown = f"""\
+Pairs of mailing lists (signatures, list names and cross-posted texts removed), half for training, half for testing:
+posts dealt out at random, and by whole threads. Error in percent on test posts from the {FIRST + 1}th month on. Online:
+each month from training posts of earlier months alone. Tricube kernel, L2; h (months; {len(BANDWIDTHS)} candidates,
+∞ among them) and C ({len(STRENGTHS)}) chosen together by cross-validated log loss on the training half; the global
+model's C likewise.
 
 {text}
 
-{note}
+{note}"""
+    if names:
+        return shown
+    return f"""{shown}
 
-Figure 10's comparison on {name_of(CURVE)}, by the number of training posts (h chosen in each split):
+{BESIDE}
+
+Figure 10's comparison on {name_of(CURVE)}, random halves, by the number of training posts:
 
 {size_table()}
 """
 
 
 if __name__ == "__main__":
-    print(section())
+    print(section(sys.argv[1:]))

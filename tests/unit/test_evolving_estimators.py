@@ -435,3 +435,33 @@ def test_bad_shapes_and_labels() -> None:
     with pytest.raises(NotFittedError):
         SSLE().predict(X)
     assert not hasattr(SSLEOffline(), "partial_fit")
+
+
+def test_figure_1_toy_of_two_gaussians() -> None:
+    """They fluctuate from frame to frame and drift in the long run: a frame by itself sees too little, the first
+    frame's classifier grows old, SSL-E follows."""
+    rng = np.random.default_rng(0)
+    gains: list[tuple[float, float]] = []
+    for _ in range(5):
+        alone, evolving, first = SSL(gamma_A=0.1, gamma_I=1.0), SSLE(gamma_A=3.0, gamma_I=1.0), SSL(gamma_A=0.1)
+        rates: dict[str, list[float]] = {"alone": [], "evolving": [], "first": []}
+        for t in range(20):
+            angle = 0.1 * t + rng.normal(0, 0.2)
+            truth = np.where(np.arange(40) % 2 == 0, "a", "b")
+            middle = np.array([np.cos(angle), np.sin(angle)])
+            X = np.where(truth == "a", 1.0, -1.0)[:, None] * middle + rng.normal(0, 1.0, (40, 2))
+            y = np.where(np.arange(40) < 4, truth, "")
+            alone.partial_fit(X, y)
+            evolving.partial_fit(X, y)
+            if t == 0:
+                first.partial_fit(X, truth)
+            for name, model in (("alone", alone), ("evolving", evolving), ("first", first)):
+                rates[name].append(float(np.mean(model.predict(X[4:]) == truth[4:])))
+        gains.append(
+            (
+                np.mean(rates["evolving"][5:]) - np.mean(rates["alone"][5:]),
+                np.mean(rates["evolving"][10:]) - np.mean(rates["first"][10:]),
+            )
+        )
+    over_alone, over_first = np.mean(gains, axis=0)
+    assert over_alone > 0.02 and over_first > 0.1

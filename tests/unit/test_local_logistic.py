@@ -242,3 +242,17 @@ def test_bad_data() -> None:
     ):
         with pytest.raises(ParameterError, match=told):
             LocalLogisticRegression().fit(X, labels, when)
+
+
+@pytest.mark.parametrize("online", [False, True])
+@pytest.mark.parametrize("scoring", ["error", "log_loss"])
+def test_cross_validation_never_trains_on_what_it_predicts(online: bool, scoring: str) -> None:
+    """Every document has a word of its own: a model that has seen it knows its label, one that has not, nothing."""
+    n = 80
+    X, times = csr_matrix(np.eye(n)), np.repeat(np.arange(8.0), 10)
+    y = np.random.default_rng(3).permutation(n) % 2
+    model = LocalLogisticRegression(
+        online=online, bandwidths=[3.0, inf], C=100.0, scoring=scoring, fit_intercept=False, class_weight="balanced"
+    ).fit(X, y, times)
+    chance = np.log(2) if scoring == "log_loss" else 0.5
+    np.testing.assert_allclose(model.cv_results_[scoring], chance, atol=0.15 if scoring == "error" else 1e-9)

@@ -167,6 +167,15 @@ def test_general_english_by_hand() -> None:
     assert background.idf(numbers).tolist() == pytest.approx(np.log([3 / 1.5, 3 / 1.5, 3 / 0.5]).tolist())
 
 
+def test_general_english_sums_to_one_with_one_unseen_word() -> None:
+    """And to more over further ones: how many a stream will bring nobody knows (docs/TRACKING.md)."""
+    words = [f"w{i}" for i in range(1500)]
+    background = Background.of_counts(np.ones((2, 1500)), words)
+    assert background.p(background.numbers([*words, "unseen"])).sum() == pytest.approx(1.0)
+    more = background.p(background.numbers([*words, *(f"unseen {i}" for i in range(11))])).sum()
+    assert more == pytest.approx(1.0 + 10 * 0.5 / (3000 + 0.5 * 1501))
+
+
 def test_general_english_is_refreshed_when_tokens_have_grown_by_a_tenth() -> None:
     tracker = make_tracker("rm")
     copies = set()

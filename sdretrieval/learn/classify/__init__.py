@@ -11,6 +11,7 @@ from sdretrieval.learn.classify.generative import (
     SmoothedDirichletClassifier,
 )
 from sdretrieval.learn.classify.local_logistic import LocalLogisticRegression
+from sdretrieval.learn.classify.mixture import MultinomialMixture, SmoothedDirichletMixture
 from sdretrieval.learn.evolving import SSL, SSLE, SSLEOffline, SSLNaive
 
 __all__ = [
@@ -20,10 +21,12 @@ __all__ = [
     "DirichletClassifier",
     "LocalLogisticRegression",
     "MultinomialClassifier",
+    "MultinomialMixture",
     "RelevantAgainstRest",
     "SSLEOffline",
     "SSLNaive",
     "SmoothedDirichletClassifier",
+    "SmoothedDirichletMixture",
     "break_even_precision",
     "break_even_precisions",
     "macro_bep",

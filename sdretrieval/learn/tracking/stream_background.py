@@ -4,7 +4,8 @@
     idf_w = log((N + 1) / (N_w + 1/2))               thesis (6.2)
 
 A stream brings words nobody has seen: each of them has the probability of the one unseen word in the formula, so
-that no ratio to general English is infinite. Before anything is seen all words are as likely as one in a thousand.
+that no ratio to general English is infinite; p sums to one over the words seen and one unseen, and to a little more
+over a whole stream. Before anything is seen all words are as likely as one in a thousand.
 
 What models see is a *frozen* copy of the counts. A background that grows takes a new copy whenever the number of
 tokens has grown by a tenth: a rule that depends on the past alone, and whose copies become rare as the stream gets
