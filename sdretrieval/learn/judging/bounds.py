@@ -1,4 +1,4 @@
-"""The least and the most that a measure of a ranking can come to, whatever unjudged documents of the pool turn out to be.
+"""The least and the most that a measure can come to, whatever unjudged documents of the pool turn out to be.
 
 A ranking is its grades from rank 1 down: a number for a judged document, NaN for an unjudged one of the pool, 0 for one
 outside the pool (which counts as not relevant, as trec_eval has it). ``outside`` unjudged documents of the pool, and
@@ -45,7 +45,8 @@ def _average_precision(grades: np.ndarray, missed: int, outside: int, rel: int) 
     and greatest with the first m: Σ x_i x_j / max(i, j) falls with every step down."""
     sure, open_ = grades >= rel, np.flatnonzero(np.isnan(grades))
     known = int(sure.sum()) + missed
-    lows, highs = [], []
+    lows: list[float] = []
+    highs: list[float] = []
     for order, values, extra in ((open_[::-1], lows, outside), (open_, highs, 0)):
         x = sure.astype(float)
         for m in range(len(order) + 1):
@@ -62,9 +63,7 @@ def precision_sum(x: np.ndarray) -> float:
     return (np.cumsum(x, axis=-1) / ranks * x).sum(axis=-1)
 
 
-def _ndcg(
-    grades: np.ndarray, missed: np.ndarray, outside: int, highest: int, cut: int | None
-) -> tuple[float, float]:
+def _ndcg(grades: np.ndarray, missed: np.ndarray, outside: int, highest: int, cut: int | None) -> tuple[float, float]:
     """nDCG is quasiconcave in the unjudged grades: its least is at grades 0 and ``highest``. Its most is bounded by
     gains of ``highest`` and an ideal ranking with grades of 1."""
     depth = cut or len(grades) + len(missed) + outside

@@ -21,6 +21,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import expit
@@ -70,8 +71,8 @@ class Better:
         ahead, behind = (self.first, self.second) if self.difference >= 0 else (self.second, self.first)
         sure = max(self.probability, 1 - self.probability)
         told = "for certain" if self.certain else f"with probability {sure:.2f}"
-        low, high = self.interval
-        return f"{ahead} is better than {behind} by {self.measure} {told} ({self.difference:+.4f}, {low:+.4f} to {high:+.4f})"
+        span = "{:+.4f}, {:+.4f} to {:+.4f}".format(self.difference, *self.interval)
+        return f"{ahead} is better than {behind} by {self.measure} {told} ({span})"
 
 
 class _Pool:
@@ -276,14 +277,14 @@ class Contest:
 
 
 def _prior(pool: _Pool, judged: Mapping[str, int], rel: int) -> np.ndarray:
-    """A plain guess at relevance, quickly made at every click: by the best reciprocal rank, scaled to what was found."""
+    """A plain guess at relevance, quickly made at every click: by the best rank in any run."""
     guess = 1.0 / (1.0 + pool.ranks.min(axis=0, initial=1e6))
     return np.clip(guess, 0.01, 0.5)
 
 
 def _strata(pool: Mapping[str, int]) -> list[list[str]]:
     edges = [0, *STRATA, 10**9]
-    parts = [[d for d, rank in pool.items() if low < rank <= high] for low, high in zip(edges, edges[1:], strict=False)]
+    parts = [[d for d, rank in pool.items() if low < rank <= high] for low, high in pairwise(edges)]
     return [part for part in parts if part]
 
 

@@ -29,7 +29,7 @@ Entry = dict[str, Any]
 
 
 class Journal:
-    """A file of entries, taken in by ``take`` in order: those that are there, and those that come, whoever adds them."""
+    """A file of entries, taken in by ``take`` in order: those there are, and those that come, whoever adds them."""
 
     def __init__(self, path: Path, take: Callable[[Entry], None]) -> None:
         self.path, self._take = path, take

@@ -1,7 +1,7 @@
 """Compiled loops of the learner: a linear support vector machine on tf-idf, straight from a snapshot's arrays.
 
-    x_dt = lut[count] · idf_t / |x_d|       the features; ``inverse`` is 1 / |x_d|
-    v_t  = idf_t Σ_i y_i a_i x_it           the weights, times idf: a score is inverse_d Σ_t v_t lut[count]
+x_dt = lut[count] · idf_t / |x_d|       the features; ``inverse`` is 1 / |x_d|
+v_t  = idf_t Σ_i y_i a_i x_it           the weights, times idf: a score is inverse_d Σ_t v_t lut[count]
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ one project at the same time. Documents are named by their ids, so that a projec
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import time
@@ -22,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from sdretrieval.collection.records import Qrels, Run, Topic
+from sdretrieval.collection.records import Qrels, Ranking, Run, Topic
 from sdretrieval.collection.trec import read_run, write_run
 from sdretrieval.collection.trec.trec_file import token_problem
-from sdretrieval.core.errors import InputError, ParameterError, SdretrievalError, shown
+from sdretrieval.core.errors import InputError, ParameterError, shown
 from sdretrieval.core.times import format_time
 from sdretrieval.learn.judging.agreement import Agreement, agreement
 from sdretrieval.learn.judging.estimates import Better, Contest, Measured
@@ -83,7 +84,7 @@ class TopicState:
         return sorted((stack[-1] for stack in self.clicks.values() if stack), key=lambda click: click.n)
 
     def grades(self, who: str | None = None) -> dict[str, int]:
-        """Grades by docid in the order of clicks: of one assessor, or what most say, the higher one where as many do."""
+        """Grades by docid in the order of clicks: of one assessor, or what most say (of equals the higher)."""
         votes: dict[str, list[int]] = {}
         for click in self.current():
             if click.grade is not None and who in (None, click.who):
@@ -304,7 +305,7 @@ class Project:
             others judged and this assessor has not, at random, for agreement.
         """
         if way not in WAYS:
-            raise ParameterError(f"there is no way {shown(way)} to choose documents", remedy=f"One of: {', '.join(WAYS)}.")
+            raise ParameterError(f"there is no way {shown(way)} to choose", remedy=f"One of: {', '.join(WAYS)}.")
         with self._lock:
             self.refresh()
             if qid is None:
@@ -314,12 +315,10 @@ class Project:
             return getattr(self, f"_next_{way}")(self.state(qid), who)
 
     def _next_learn(self, state: TopicState, who: str) -> Offer | None:
-        learner, find = self.learner(state.topic.qid), self.index.snapshot.docids.find
-        taken = [doc for docid in state.seen(None) if (doc := find(docid)) >= 0]
-        doc = learner.best(taken)
-        if doc is None:
-            return None
-        return self._offer(state, self.index.snapshot.docids[doc], "learn", len(self.index) - len(taken))
+        learner, docids = self.learner(state.topic.qid), self.index.snapshot.docids
+        taken = [doc for docid in state.seen(None) if (doc := docids.find(docid)) >= 0]
+        best = learner.best(taken)
+        return None if best is None else self._offer(state, docids[best], "learn", len(self.index) - len(taken))
 
     def _next_pool(self, state: TopicState, who: str) -> Offer | None:
         return self._first(state, list(state.pool), who, "pool")
@@ -360,9 +359,7 @@ class Project:
         learner, doc = self.learner(state.topic.qid), self.index.snapshot.docids.find(docid)
         if doc < 0:
             return Offer(state.topic.qid, docid, way, left=left)
-        return Offer(
-            state.topic.qid, docid, way, float(learner.scores[doc]), tuple(learner.words(8, doc)), left
-        )
+        return Offer(state.topic.qid, docid, way, float(learner.scores[doc]), tuple(learner.words(8, doc)), left)
 
     # -- judging -------------------------------------------------------------------------------------------------
     def judge(
@@ -430,8 +427,6 @@ class Project:
 
     def pools(self) -> Run:
         """The pools as a run, to be written by :func:`~sdretrieval.collection.trec.write_run` and judged elsewhere."""
-        from sdretrieval.collection.records import Ranking
-
         pools = {q: list(state.pool) for q, state in self._topics.items() if state.pool}
         return Run({q: Ranking(pool, -np.arange(len(pool), dtype=float)) for q, pool in pools.items()}, "pool")
 
@@ -490,8 +485,7 @@ class Project:
         return price(found, len(self.index) - len(grades), target, confidence)
 
     def certify(self, qid: str, target: float = 0.95, confidence: float = 0.95) -> Price:
-        """Draw the random sample that :meth:`price` names, once and for all; then judge it: ``next(way="certificate")``.
-        """
+        """Draw the random sample that :meth:`price` names, once and for all; ``next(way="certificate")`` offers it."""
         with self._lock:
             named, grades = self.price(qid, target, confidence), self.state(qid).grades()
             docids = self.index.snapshot.docids
@@ -558,8 +552,6 @@ class Project:
 
 def shuffled(docids: Iterable[str], salt: str) -> list[str]:
     """In an order that is random, and the same for whoever asks."""
-    import hashlib
-
     return sorted(docids, key=lambda docid: hashlib.sha256(f"{salt}\n{docid}".encode()).digest())
 
 
@@ -578,6 +570,3 @@ def read_judged(path: str | os.PathLike[str]) -> Qrels:
     project._topics, project._done, project._learners, project._contest = {}, {}, {}, None
     project._lock, project._journal = RLock(), Journal(journal, project._take)
     return project.qrels()
-
-
-__all__ = ["Judgment", "Offer", "Project", "SdretrievalError", "judging_folder", "projects", "read_judged"]

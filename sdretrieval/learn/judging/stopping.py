@@ -17,9 +17,7 @@ from scipy.stats import hypergeom
 
 from sdretrieval.core.errors import ParameterError
 
-ASSUMPTION = (
-    "each document that the learner offered was at least as likely to be relevant as one drawn at random from those unseen"
-)
+ASSUMPTION = "each document offered was at least as likely to be relevant as one drawn at random from those unseen"
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,7 @@ class Price:
 
     def __str__(self) -> str:
         return (
-            f"{self.sample} documents drawn at random from {self.unseen} unseen, all to be judged: if none is relevant, "
+            f"{self.sample} documents drawn at random from {self.unseen} unseen, all to judge: if none is relevant, "
             f"recall is at least {self.target:.0%} with {self.confidence:.0%} confidence"
         )
 
