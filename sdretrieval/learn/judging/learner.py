@@ -92,8 +92,10 @@ class _Examples:
 class Learner:
     """What was learnt of one topic. Documents are numbers of the snapshot; ``words`` is the topic's text, analysed."""
 
-    def __init__(self, features: Features, words: Iterable[str] = ()) -> None:
-        self.features, self.labels = features, dict[int, bool]()
+    def __init__(
+        self, features: Features, words: Iterable[str] = (), *, cost: float = COST, topic_share: float = TOPIC_SHARE
+    ) -> None:
+        self.features, self.labels, self.cost, self.topic_share = features, dict[int, bool](), cost, topic_share
         self._topic = features.text(words)
         self._v, self._bias = np.zeros(features.snapshot.n_terms), np.zeros(1)
         self._examples = _Examples(features)
@@ -168,10 +170,10 @@ class Learner:
         examples, n = self._examples, len(self._examples.docs)
         y, a = examples.y[:n], examples.a[:n]
         arrays = (examples.ptr[: n + 1], examples.terms, examples.down, examples.up)
-        coordinate_descent(*arrays, y, _costs(y), a, self._v, self._bias, TOLERANCE, ROUNDS)
+        coordinate_descent(*arrays, y, self.cost * _shares(y), a, self._v, self._bias, TOLERANCE, ROUNDS)
         self._weights = self._v.copy()
         norm = float(np.sqrt(((self._v / self.features.idf) ** 2).sum()))
-        self._weights[terms] += TOPIC_SHARE * norm / (1.0 + relevant) * topic
+        self._weights[terms] += self.topic_share * norm / (1.0 + relevant) * topic
 
     def _begin(self, relevant: int) -> None:
         if relevant < SEEDS:
@@ -188,8 +190,8 @@ class Learner:
         self._v[:], self._bias[:] = 0.0, 0.0
 
 
-def _costs(signs: np.ndarray) -> np.ndarray:
-    """Relevant ones together weigh RATIO times as much as the others, all together as many as there are."""
+def _shares(signs: np.ndarray) -> np.ndarray:
+    """Weights: relevant ones together weigh RATIO times as much as the others, all together as many as there are."""
     n, n_relevant = len(signs), int((signs > 0).sum())
     shares = np.where(signs > 0, RATIO / n_relevant, 1.0 / (n - n_relevant))
-    return COST * n * shares / (1.0 + RATIO)
+    return n * shares / (1.0 + RATIO)

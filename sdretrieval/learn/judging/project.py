@@ -473,10 +473,11 @@ class Project:
         return list(zip(terms, model.weights[order].tolist(), strict=True))
 
     # -- when to stop --------------------------------------------------------------------------------------------
-    def recall(self, qid: str, confidence: float = 0.95) -> RecallBound:
-        """A lower bound of recall from the clicks so far, with its assumption (docs/JUDGING.md)."""
-        grades = self.state(qid).grades()
-        return recall_bound([grade >= self.rel for grade in grades.values()], len(self.index), confidence)
+    def recall(self, qid: str, confidence: float = 0.95, *, target: float = 0.95) -> RecallBound:
+        """A lower bound of recall from the clicks so far, with its assumption (docs/JUDGING.md); it holds whatever it
+        comes to, and ``target`` is the recall that it is to reach soonest."""
+        clicks = [grade >= self.rel for grade in self.state(qid).grades().values()]
+        return recall_bound(clicks, len(self.index), confidence, target=target)
 
     def price(self, qid: str, target: float = 0.95, confidence: float = 0.95) -> Price:
         """How many documents a certificate of this recall would cost, before any is drawn."""

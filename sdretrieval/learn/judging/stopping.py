@@ -19,6 +19,9 @@ from sdretrieval.core.errors import ParameterError
 
 ASSUMPTION = "each document offered was at least as likely to be relevant as one drawn at random from those unseen"
 
+CAUTION = 0.4  # of bets: a smaller one bets sooner after a relevant document, and loses more when another comes
+MOST_AT_STAKE = 0.95
+
 
 @dataclass(frozen=True)
 class RecallBound:
@@ -40,16 +43,21 @@ class RecallBound:
         )
 
 
-def recall_bound(clicks: Sequence[bool], documents: int, confidence: float = 0.95) -> RecallBound:
+def recall_bound(
+    clicks: Sequence[bool], documents: int, confidence: float = 0.95, *, target: float = 0.95
+) -> RecallBound:
     """The bound after these judgments, in the order in which the learner offered the documents.
+
+    It holds whatever it comes to; ``target`` is the recall that it is to reach soonest.
 
     >>> recall_bound([True] * 8 + [False] * 80, 100).recall > 0.7
     True
     """
     check_share("confidence", confidence)
+    check_share("target", target)
     relevant = np.asarray(clicks, dtype=bool)
     found, judged = int(relevant.sum()), len(relevant)
-    bets = _Bets(relevant, documents)
+    bets = _Bets(relevant, documents, target)
     # The least total that is refuted, with all larger ones: fortunes grow with it.
     low, high = found, found + documents - judged + 1
     while high - low > 1:
@@ -62,10 +70,10 @@ def recall_bound(clicks: Sequence[bool], documents: int, confidence: float = 0.9
 class _Bets:
     """The fortunes of bets against hypotheses, all laid alike: how much is at stake is decided before each click."""
 
-    def __init__(self, relevant: np.ndarray, documents: int) -> None:
+    def __init__(self, relevant: np.ndarray, documents: int, target: float) -> None:
         self.before = np.concatenate([[0], np.cumsum(relevant)[:-1]]) if len(relevant) else np.zeros(0)
         self.unseen = documents - np.arange(len(relevant))
-        self.relevant, self.stake = relevant, _stakes(relevant)
+        self.relevant, self.stake = relevant, _stakes(relevant, documents, target)
 
     def refutes(self, total: int, alpha: float) -> bool:
         """Whether R ≥ total is refuted: its bettor had 1/α at some click."""
@@ -81,15 +89,22 @@ class _Bets:
         return np.cumsum(steps)
 
 
-def _stakes(relevant: np.ndarray) -> np.ndarray:
+def _stakes(relevant: np.ndarray, documents: int, target: float) -> np.ndarray:
     """The share of the fortune that is lost should the next document be relevant, from the clicks before it.
 
-    Nothing while the learner finds much; more the longer it finds little."""
-    stakes, rate = np.empty(len(relevant)), 1.0
-    for i, hit in enumerate(relevant.tolist()):
-        stakes[i] = max(0.0, 1.0 - 8.0 * rate)
-        rate += (float(hit) - rate) / 40.0
-    return np.minimum(stakes, 0.9)
+    Kelly's share is 1 - q/p, for a chance q of a relevant document that the hypothesis puts at p. Here p is that of the
+    least total that would make recall too small, and q falls with the documents since the last relevant one: nothing is
+    at stake while the learner finds more than chance would."""
+    clicks = np.arange(len(relevant))
+    found = np.concatenate([[0], np.cumsum(relevant)[:-1]]) if len(relevant) else clicks
+    last = (
+        np.concatenate([[0], np.maximum.accumulate(np.where(relevant, clicks + 1, 0))[:-1]])
+        if len(relevant)
+        else clicks
+    )
+    p = (np.floor(found / target + 1e-9) + 1 - found) / (documents - clicks)
+    q = CAUTION / (clicks - last + 2.0)
+    return np.where(found > 0, np.clip(1.0 - q / p, 0.0, MOST_AT_STAKE), 0.0)
 
 
 class RecallWatch:
@@ -110,7 +125,9 @@ class RecallWatch:
         if relevant or not self._reached:  # what was refuted once stays so until more is found
             least = floor(found / self.target + 1e-9) + 1
             left = self.documents - len(clicks)
-            self._reached = found + left < least or _Bets(clicks, self.documents).refutes(least, self.alpha)
+            self._reached = found + left < least or _Bets(clicks, self.documents, self.target).refutes(
+                least, self.alpha
+            )
         return self._reached and found > 0
 
 
