@@ -205,17 +205,16 @@ def part_runs(args: argparse.Namespace) -> None:
         size = sum(map(len, pools.values()))
         exact = [evaluate(run, truth, ["AP"]).mean["AP"] for run in runs.values()]
         print(f"{name}: {len(topics)} topics, {len(runs)} runs, pools of {args.depth}: {size} documents", flush=True)
-        for share in (0.02, 0.05, 0.1, 0.2):
-            budget = round(share * size)
-            by_runs, estimate = _by_runs(runs, pools, truth, budget)
-            shallow = _shallow(runs, pools, truth, budget)
+        budgets = {round(share * size): share for share in (0.02, 0.05, 0.1, 0.2)}
+        for budget, judged, estimate in _by_runs(runs, pools, truth, list(budgets)):
+            shallow = _shallow(pools, truth, budget)
             told = {
                 "chosen, estimated": estimate,
-                "chosen, as it is": [evaluate(run, by_runs, ["AP"]).mean["AP"] for run in runs.values()],
+                "chosen, as it is": [evaluate(run, judged, ["AP"]).mean["AP"] for run in runs.values()],
                 "depth-k": [evaluate(run, shallow, ["AP"]).mean["AP"] for run in runs.values()],
             }
             taus = {how: round(float(kendalltau(exact, values).statistic), 3) for how, values in told.items()}
-            print(f"  {share:.0%} judged ({budget}): Kendall's τ {taus}", flush=True)
+            print(f"  {budgets[budget]:.0%} judged ({budget}): Kendall's τ {taus}", flush=True)
 
 
 def _pool(runs: dict[str, Run], qid: str, depth: int) -> dict[str, int]:
@@ -226,16 +225,22 @@ def _pool(runs: dict[str, Run], qid: str, depth: int) -> dict[str, int]:
     return dict(sorted(best.items(), key=lambda pair: (pair[1], pair[0])))
 
 
-def _by_runs(runs: dict, pools: dict, truth: dict, budget: int) -> tuple[dict, list[float]]:
+def _by_runs(runs: dict, pools: dict, truth: dict, budgets: list[int]) -> Iterator[tuple[int, dict, list[float]]]:
+    """Judgments where the runs disagree, and AP estimated by them, after each of some numbers of clicks."""
     contest = Contest(runs, pools)
     judged: dict[str, dict[str, int]] = {qid: {} for qid in pools}
-    for _ in range(budget):
-        qid, docid = contest.next_anywhere(judged, {q: set(grades) for q, grades in judged.items()})  # type: ignore
+    seen: dict[str, set[str]] = {qid: set() for qid in pools}
+    for n in range(1, max(budgets) + 1):
+        found = contest.next_anywhere(judged, seen)
+        assert found is not None
+        qid, docid = found
         judged[qid][docid] = truth[qid][docid]
-    return {q: g for q, g in judged.items() if g}, [one.estimate for one in contest.measures(judged, ["AP"])]
+        seen[qid].add(docid)
+        if n in budgets:
+            yield n, {q: g for q, g in judged.items() if g}, [one.estimate for one in contest.measures(judged, ["AP"])]
 
 
-def _shallow(runs: dict, pools: dict, truth: dict, budget: int) -> dict:
+def _shallow(pools: dict, truth: dict, budget: int) -> dict:
     """The documents of best rank, over all topics alike, as many as the budget allows."""
     order = sorted((rank, qid, docid) for qid, pool in pools.items() for docid, rank in pool.items())
     judged: dict[str, dict[str, int]] = {}

@@ -109,7 +109,7 @@ def write(args: argparse.Namespace, found: EvaluatedRuns) -> None:
 def add_evaluation_arguments(parser: argparse.ArgumentParser) -> None:
     """Judgments, runs, measures, tests: what :func:`evaluate_runs` and :func:`compare_runs` read."""
     add, measures = parser.add_argument, " ".join(DEFAULT_MEASURES)
-    add("qrels", metavar="QRELS", help="judgments, TREC form: qid 0 docid relevance")
+    add("qrels", metavar="QRELS", help="judgments, TREC form: qid 0 docid relevance; or a judging project")
     add("runs", metavar="RUN", nargs="+", help="TREC run, or NAME=RUN to choose its name; a measure's name is one")
     add("--measures", "-m", nargs="+", action="extend", default=[], metavar="M", help=f"default: {measures}")
     add("--complete", "-c", action="store_true", help="judged topics without results count as zero (trec_eval -c)")
@@ -221,7 +221,7 @@ def evaluate_runs(args: argparse.Namespace, *, beside: bool = False) -> Evaluate
     """Read and measure; the first run is the baseline where none is named. ``beside``: as of ``read_runs``."""
     from sdretrieval.collection.trec import read_qrels
 
-    qrels, seen = read_qrels(args.qrels), Qrels({}) if args.residual is None else read_qrels(args.residual)
+    qrels, seen = judgments(args.qrels), Qrels({}) if args.residual is None else read_qrels(args.residual)
     qrels = residual_qrels(qrels, seen) if seen else qrels
     evaluator = Evaluator(qrels, args.measures, complete=args.complete, rel=args.rel)
     specs, baselines = args.runs, []
@@ -246,6 +246,17 @@ def evaluate_runs(args: argparse.Namespace, *, beside: bool = False) -> Evaluate
             )
     print_notes(evaluations)
     return EvaluatedRuns(qrels, runs, evaluations, tuple(place or 0 for place in baselines) or (0,))
+
+
+def judgments(path: str) -> Qrels:
+    """A file of qrels, or the folder of a judging project."""
+    if Path(path).is_dir():
+        from sdretrieval.learn.judging import read_judged
+
+        return read_judged(path)
+    from sdretrieval.collection.trec import read_qrels
+
+    return read_qrels(path)
 
 
 def print_notes(evaluations: Sequence[Evaluation]) -> None:

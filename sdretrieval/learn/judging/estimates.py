@@ -125,7 +125,7 @@ class Contest:
     def __init__(self, runs: Mapping[str, Run], pools: Mapping[str, Mapping[str, int]], *, rel: int = 1) -> None:
         self.names, self.rel = list(runs), rel
         self._pools = {qid: _Pool(qid, pool, list(runs.values())) for qid, pool in pools.items()}
-        self._weights: dict[str, tuple[int, np.ndarray]] = {}
+        self._chosen: dict[str, tuple[tuple[int, int], tuple[float, str | None]]] = {}
 
     # -- probabilities of relevance ------------------------------------------------------------------------------
     def probabilities(self, judged: Judged, draws: int = 0) -> dict[str, np.ndarray]:
@@ -227,37 +227,36 @@ class Contest:
     # -- what to judge next --------------------------------------------------------------------------------------
     def next_document(self, qid: str, judged: Judged, seen: set[str]) -> str | None:
         """The document of a topic that tells most about the difference between the runs."""
-        if qid not in self._pools:
-            return None
-        value = self._value(qid, judged)
-        order = np.argsort(-value, kind="stable")
-        return next((docid for i in order if (docid := self._pools[qid].docids[i]) not in seen), None)
+        return self._best(qid, judged, seen)[1] if qid in self._pools else None
 
     def next_anywhere(self, judged: Judged, seen: Mapping[str, set[str]]) -> tuple[str, str] | None:
         """The same over all topics."""
-        best: tuple[float, str, str] | None = None
-        for qid in self._pools:
-            docid = self.next_document(qid, judged, seen.get(qid, set()))
-            if docid is not None:
-                value = float(self._value(qid, judged)[self._pools[qid].place[docid]])
-                best = max(best, (value, qid, docid)) if best else (value, qid, docid)
-        return None if best is None else best[1:]
+        best = {qid: self._best(qid, judged, seen.get(qid, set())) for qid in self._pools}
+        found = [(value, qid, docid) for qid, (value, docid) in best.items() if docid is not None]
+        return max(found)[1:] if found else None
+
+    def _best(self, qid: str, judged: Judged, seen: set[str]) -> tuple[float, str | None]:
+        """What the most telling unseen document of a topic is worth, and its id."""
+        state = len(judged.get(qid, {})), len(seen)
+        kept = self._chosen.get(qid)
+        if kept is None or kept[0] != state:
+            value, docids = self._value(qid, judged), self._pools[qid].docids
+            order = np.argsort(-value, kind="stable").tolist()
+            found = next((i for i in order if docids[i] not in seen), None)
+            kept = state, (0.0, None) if found is None else (float(value[found]), docids[found])
+            self._chosen[qid] = kept
+        return kept[1]
 
     def _value(self, qid: str, judged: Judged) -> np.ndarray:
         """How far each document can be expected to move the runs apart: P(x_d) times the spread of a_d / R."""
         mine = judged.get(qid, {})
-        kept = self._weights.get(qid)
-        if kept is not None and kept[0] == len(mine):
-            return kept[1]
         pool = self._pools[qid]
         p = _prior(pool, mine, self.rel)
         grades = pool.grades(mine)
         known = ~np.isnan(grades)
         p[known] = grades[known] >= self.rel
         spread = pool.worth(p).std(axis=0) if len(self.names) > 1 else pool.worth(p).mean(axis=0)
-        value = np.where(known, 0.0, p * spread) / (1.0 + p.sum())
-        self._weights[qid] = len(mine), value
-        return value
+        return np.where(known, 0.0, p * spread) / (1.0 + p.sum())
 
     # -- by random samples ---------------------------------------------------------------------------------------
     def random_order(self, qid: str, pool: Mapping[str, int]) -> list[str]:

@@ -28,29 +28,31 @@ TOPIC = -1  # the topic's text among the examples
 TOPIC_SHARE = 1.0
 TOLERANCE = 0.01  # of the optimality conditions
 ROUNDS = 100
-_LUT = np.concatenate([[0.0], 1.0 + np.log(np.arange(1, 1024))])  # 1 + log count
+_LUT = np.concatenate([[0.0], 1.0 + np.log(np.arange(1, 256))]).astype(np.float32)  # 1 + log count, up to 255
 
 
 @dataclass(frozen=True)
 class Features:
-    """tf-idf of a collection, kept as norms: the counts are the snapshot's own."""
+    """tf-idf of a collection, kept as counts and norms."""
 
     snapshot: Snapshot
+    counts: np.ndarray  # the snapshot's, in bytes
     idf: np.ndarray
     inverse: np.ndarray  # 1 / norm of each document; 0 where it has no words
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Features:
         idf = 1.0 + np.log((1.0 + snapshot.n_docs) / (1.0 + snapshot.df))
-        inverse = np.empty(snapshot.n_docs)
-        inverse_norms(snapshot.doc_ptr, snapshot.doc_terms, snapshot.doc_counts, idf, _LUT, inverse)
-        return cls(snapshot, idf, inverse)
+        counts = np.minimum(snapshot.doc_counts[: snapshot.doc_ptr[-1]], len(_LUT) - 1).astype(np.uint8)
+        inverse = np.empty(snapshot.n_docs, np.float32)
+        inverse_norms(snapshot.doc_ptr, snapshot.doc_terms, counts, idf, _LUT, inverse)
+        return cls(snapshot, counts, idf, inverse)
 
     def row(self, doc: int) -> tuple[np.ndarray, np.ndarray]:
         """The terms of a document, and their features."""
         part = slice(int(self.snapshot.doc_ptr[doc]), int(self.snapshot.doc_ptr[doc + 1]))
         terms = np.asarray(self.snapshot.doc_terms[part])
-        return terms, self._weighed(terms, np.asarray(self.snapshot.doc_counts[part])) * self.inverse[doc]
+        return terms, self._weighed(terms, self.counts[part]) * self.inverse[doc]
 
     def text(self, words: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
         """The same of a text outside the collection, of its analysed words; unknown ones are left out."""
@@ -99,7 +101,7 @@ class Learner:
         self._topic = features.text(words)
         self._v, self._bias = np.zeros(features.snapshot.n_terms), np.zeros(1)
         self._examples = _Examples(features)
-        self._weights = self._v  # with the topic's own
+        self._weights = np.zeros(features.snapshot.n_terms, np.float32)  # with the topic's own
         self._scores: np.ndarray | None = None
 
     def learn(self, doc: int, relevant: bool | None) -> None:
@@ -128,8 +130,8 @@ class Learner:
         if self._scores is None:
             self._fit()
             s, f = self.features.snapshot, self.features
-            self._scores = np.empty(s.n_docs)
-            score_all(s.doc_ptr, s.doc_terms, s.doc_counts, self._weights, _LUT, f.inverse, self._scores)
+            self._scores = np.empty(s.n_docs, np.float32)
+            score_all(s.doc_ptr, s.doc_terms, f.counts, self._weights, _LUT, f.inverse, self._scores)
         return self._scores
 
     def best(self, taken: Iterable[int] = ()) -> int | None:
@@ -157,7 +159,7 @@ class Learner:
         terms, values = self._topic
         topic = values * self.features.idf[terms]
         if relevant == len(self.labels):  # nothing to tell apart yet: by what is relevant alone
-            self._weights = np.zeros_like(self._v)
+            self._weights[:] = 0.0
             self._weights[terms] = topic
             for doc in self.labels:
                 some, features = self.features.row(doc)
@@ -170,9 +172,11 @@ class Learner:
         examples, n = self._examples, len(self._examples.docs)
         y, a = examples.y[:n], examples.a[:n]
         arrays = (examples.ptr[: n + 1], examples.terms, examples.down, examples.up)
-        coordinate_descent(*arrays, y, self.cost * _shares(y), a, self._v, self._bias, TOLERANCE, ROUNDS)
-        self._weights = self._v.copy()
-        norm = float(np.sqrt(((self._v / self.features.idf) ** 2).sum()))
+        cost = self.cost * _shares(y)
+        coordinate_descent(*arrays, y, cost, a, self._v, self._bias, TOLERANCE, ROUNDS)
+        self._weights[:] = self._v
+        # |w|² by the optimality conditions, Σ a (y f - 1 + a / 2C) = 0, without a look at the whole vocabulary.
+        norm = np.sqrt(max(float(a.sum() - (a * a / (2 * cost)).sum()) - self._bias[0] ** 2, 0.0))
         self._weights[terms] += self.topic_share * norm / (1.0 + relevant) * topic
 
     def _begin(self, relevant: int) -> None:

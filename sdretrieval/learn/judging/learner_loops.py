@@ -8,27 +8,28 @@ from __future__ import annotations
 
 from math import sqrt
 
+import numpy as np
+
 from sdretrieval.core.compiled import njit
 
 
 @njit(cache=True, nogil=True)
 def inverse_norms(ptr, terms, counts, idf, lut, inverse):
-    last = len(lut) - 1
     for d in range(len(ptr) - 1):
         total = 0.0
         for p in range(ptr[d], ptr[d + 1]):
-            x = lut[min(counts[p], last)] * idf[terms[p]]
+            x = lut[counts[p]] * idf[terms[p]]
             total += x * x
         inverse[d] = 1.0 / sqrt(total) if total > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def score_all(ptr, terms, counts, v, lut, inverse, out):
-    last = len(lut) - 1
+    """All that a click waits for in a large collection: single precision and counts of a byte, to read less."""
     for d in range(len(ptr) - 1):
-        total = 0.0
+        total = np.float32(0.0)
         for p in range(ptr[d], ptr[d + 1]):
-            total += v[terms[p]] * lut[min(counts[p], last)]
+            total += v[terms[p]] * lut[counts[p]]
         out[d] = total * inverse[d]
 
 
