@@ -344,7 +344,7 @@ def _simulate(args: argparse.Namespace) -> int:
             played[topic.qid] = simulate(Learner(features, snapshot.analyze(topic.text)), relevant)
     if not played:
         raise InputError("no topic has a relevant document in the index", file=args.qrels)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "qid": qid,
             "documents": one.documents,

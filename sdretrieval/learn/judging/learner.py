@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -65,22 +66,25 @@ class Features:
         return _LUT[np.minimum(counts, len(_LUT) - 1)] * self.idf[terms]
 
 
+def _doubled(array: Any) -> Any:
+    return np.concatenate([array, np.zeros(len(array) + 1, array.dtype)])
+
+
 class _Examples:
     """What is learnt from, a row each, in arrays that grow: features by idf and times idf, label, multiplier."""
 
     def __init__(self, features: Features) -> None:
         self.features, self.docs = features, list[int]()
-        self.ptr, self.y, self.a = np.zeros(64, np.int64), np.zeros(63), np.zeros(63)
+        self.ptr, self.y, self.a = np.zeros(64, np.int64), np.zeros(64), np.zeros(64)
         self.terms, self.down, self.up = np.zeros(4096, np.int32), np.zeros(4096), np.zeros(4096)
 
     def add(self, doc: int, row: tuple[np.ndarray, np.ndarray], y: float) -> None:
         n, begin = len(self.docs), int(self.ptr[len(self.docs)])
         end = begin + len(row[0])
         if n + 1 == len(self.ptr):
-            self.ptr, self.y, self.a = (np.resize(each, 2 * len(each) + 1) for each in (self.ptr, self.y, self.a))
-        if end > len(self.terms):
-            size = 2 * end
-            self.terms, self.down, self.up = (np.resize(each, size) for each in (self.terms, self.down, self.up))
+            self.ptr, self.y, self.a = (_doubled(each) for each in (self.ptr, self.y, self.a))
+        while end > len(self.terms):
+            self.terms, self.down, self.up = (_doubled(each) for each in (self.terms, self.down, self.up))
         terms, values = row
         idf = self.features.idf[terms]
         self.terms[begin:end], self.down[begin:end], self.up[begin:end] = terms, values / idf, values * idf
