@@ -114,7 +114,7 @@ def write(args: argparse.Namespace, found: EvaluatedRuns) -> None:
 def add_evaluation_arguments(parser: argparse.ArgumentParser) -> None:
     """Judgments, runs, measures, tests: what :func:`evaluate_runs` and :func:`compare_runs` read."""
     add, measures = parser.add_argument, " ".join(DEFAULT_MEASURES)
-    add("qrels", metavar="QRELS", help="judgments, qid 0 docid relevance; or an id of ir_datasets")
+    add("qrels", metavar="QRELS", help="judgments, qid 0 docid relevance; a judging project; an id of ir_datasets")
     add("runs", metavar="RUN", nargs="+", help="TREC run, or NAME=RUN to choose its name; a measure's name is one")
     add("--measures", "-m", nargs="+", action="extend", default=[], metavar="M", help=f"default: {measures}")
     add("--complete", "-c", action="store_true", help="judged topics without results count as zero (trec_eval -c)")

@@ -32,7 +32,11 @@ def named_topics(name: str, field: str = "title") -> list[Topic] | None:
 
 
 def qrels_of(name: str) -> Qrels:
-    """Judgments of a file, or of this name."""
+    """Judgments of a file, of a judging project's folder, or of this name."""
+    if Path(name).is_dir():
+        from sdretrieval.learn.judging import read_judged  # the learner's imports, for whoever needs them
+
+        return read_judged(name)
     if (dataset := _dataset(name)) is not None:
         with _fetching(name):
             return datasets.qrels(dataset)
