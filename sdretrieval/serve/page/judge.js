@@ -158,7 +158,16 @@ function drawGrades() {
 // --- what is known so far ------------------------------------------------------------------------------------------
 
 /** One after the other: each is a request, and the next click may come first. */
+let asking = 0;
+
 async function beside() {
+  const mine = ++asking;
+  byId("told").setAttribute("aria-busy", "true");
+  await tellAll();
+  if (mine === asking) byId("told").removeAttribute("aria-busy");
+}
+
+async function tellAll() {
   const parts = { stopping: drawStopping, words: drawLearnt, measures: drawMeasured, agreement: drawAgreement };
   const { who, topic: qid, first, second, other } = state;
   for (const [name, drawn] of Object.entries(parts)) {
@@ -192,7 +201,7 @@ function drawProgress() {
       svg("path", { class: "found", d: `M${curve.map(([n, r]) => `${x(n)},${y(r)}`).join("L")}` }),
       svg("text", { x: 24, y: 14, "text-anchor": "end" }, found), svg("text", { x: 24, y: 77, "text-anchor": "end" }, 0),
       svg("text", { x: 296, y: 90, "text-anchor": "end" }, `${judged} judged`)),
-    topic.pool > 0 && el("p", { class: "sentence" }, `Pool: ${many(topic.pool, "document")}, ${topic.pool_left} left.`));
+    topic.pool > 0 ? el("p", { class: "sentence" }, `Pool: ${many(topic.pool, "document")}, ${topic.pool_left} left.`) : "");
 }
 
 function drawStopping({ recall, told, price, certificate }) {
@@ -215,7 +224,7 @@ function drawLearnt({ about, learner }) {
   byId("learnt").replaceChildren(heading("What it is about", "words of the SD model"),
     el("ul", { class: "chips" }, about.map(([word, weight]) => el("li", { class: "chip", title: number(weight),
       vars: { "--share": Math.sqrt(Math.max(0, weight / top)) } }, el("span", { class: "word" }, quoted(word))))),
-    learner.length > 0 && el("p", { class: "sentence" }, "The learner goes by: ",
+    el("p", { class: "sentence" }, learner.length > 0 && "The learner goes by: ",
       learner.map(([word, weight], i) => [i ? ", " : "", el("span", { class: weight > 0 ? "up" : "down" },
         weight > 0 ? "" : "not ", quoted(word))])));
 }
@@ -243,8 +252,8 @@ function drawMeasured({ rows, better }) {
     el("table", { class: "runs" }, el("thead", {}, el("tr", {}, el("th", {}), names.map((name) => el("th", { scope: "col" }, name)))),
       el("tbody", {}, runs.map((run) => el("tr", {}, el("th", { scope: "row" }, quoted(run)), names.map((name) => cell(run, name)))))),
     el("p", { class: "sentence" }, "Bars: what each can still be; line: estimate."),
-    runs.length > 1 && el("div", { class: "row" }, "Is ", choose("first"), " better than ", choose("second"), "?"),
-    better && el("p", { class: "sentence better" }, `${better}.`));
+    runs.length > 1 ? el("div", { class: "row" }, "Is ", choose("first"), " better than ", choose("second"), "?") : "",
+    better ? el("p", { class: "sentence better" }, `${better}.`) : "");
 }
 
 function drawAgreement(answer) {
@@ -260,9 +269,9 @@ function drawAgreement(answer) {
   byId("agreement").replaceChildren(heading("Assessors"),
     others.length ? el("div", { class: "row" }, quoted(state.who), " and ", choose)
       : el("p", { class: "sentence" }, "Only one so far."),
-    told && el("p", { class: "sentence", id: "kappa" }, `${told}.`),
-    answer?.parting?.length ? [el("h3", {}, "Where they part"), el("ul", { class: "listed", id: "parting" },
-      answer.parting.map((one) => el("li", {}, listed(one), ...one.grades.map(given))))] : "");
+    told ? el("p", { class: "sentence", id: "kappa" }, `${told}.`) : "",
+    ...(answer?.parting?.length ? [el("h3", {}, "Where they part"), el("ul", { class: "listed", id: "parting" },
+      answer.parting.map((one) => el("li", {}, listed(one), ...one.grades.map(given))))] : []));
 }
 
 const listed = (one) => button(() => open(one.qid, one.docid), { class: "title", "data-key": `open:${one.qid}:${one.docid}`,
