@@ -35,6 +35,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "expansion": ("expansion", "show and compare saved expanded queries"),
     "fuse": ("fuse", "make one run out of several"),
     "evaluate": ("evaluate", "measure runs against judgments, with significance"),
+    "judge": ("judge", "judge a collection of one's own with active learning, and say what is known so far"),
     "tune": ("tune", "choose a model's parameters on some topics, score them on others"),
     "compare": ("compare", "compare two runs topic by topic"),
     "report": ("report", "write one self-contained HTML page about runs"),

@@ -6,8 +6,9 @@
     learner.words(10)                         # what speaks for relevance, and what against it
 
 A support vector machine with squared hinge loss on tf-idf of the index's stems. The topic's text is a relevant document
-until :data:`SEEDS` others are found; before the first document that is not relevant it alone ranks. Relevant documents
-are few: together they weigh :data:`RATIO` times as much as the others.
+until :data:`SEEDS` others are found; before the first document that is not relevant it alone ranks, and afterwards it
+keeps a share of the rating that falls as 1 / (1 + relevant ones found). Relevant documents are few: together they weigh
+:data:`RATIO` times as much as the others.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from sdretrieval.learn.judging.learner_loops import coordinate_descent, inverse_
 SEEDS = 3
 COST = 0.11
 RATIO = 9.8
+TOPIC = -1  # the topic's text among the examples
+TOPIC_SHARE = 1.0
 TOLERANCE = 0.01  # of the optimality conditions
 ROUNDS = 100
 _LUT = np.concatenate([[0.0], 1.0 + np.log(np.arange(1, 1024))])  # 1 + log count
@@ -60,25 +63,54 @@ class Features:
         return _LUT[np.minimum(counts, len(_LUT) - 1)] * self.idf[terms]
 
 
+class _Examples:
+    """What is learnt from, a row each, in arrays that grow: features by idf and times idf, label, multiplier."""
+
+    def __init__(self, features: Features) -> None:
+        self.features, self.docs = features, list[int]()
+        self.ptr, self.y, self.a = np.zeros(64, np.int64), np.zeros(63), np.zeros(63)
+        self.terms, self.down, self.up = np.zeros(4096, np.int32), np.zeros(4096), np.zeros(4096)
+
+    def add(self, doc: int, row: tuple[np.ndarray, np.ndarray], y: float) -> None:
+        n, begin = len(self.docs), int(self.ptr[len(self.docs)])
+        end = begin + len(row[0])
+        if n + 1 == len(self.ptr):
+            self.ptr, self.y, self.a = (np.resize(each, 2 * len(each) + 1) for each in (self.ptr, self.y, self.a))
+        if end > len(self.terms):
+            size = 2 * end
+            self.terms, self.down, self.up = (np.resize(each, size) for each in (self.terms, self.down, self.up))
+        terms, values = row
+        idf = self.features.idf[terms]
+        self.terms[begin:end], self.down[begin:end], self.up[begin:end] = terms, values / idf, values * idf
+        self.ptr[n + 1], self.y[n], self.a[n] = end, y, 0.0
+        self.docs.append(doc)
+
+    def row(self, i: int) -> slice:
+        return slice(int(self.ptr[i]), int(self.ptr[i + 1]))
+
+
 class Learner:
     """What was learnt of one topic. Documents are numbers of the snapshot; ``words`` is the topic's text, analysed."""
 
     def __init__(self, features: Features, words: Iterable[str] = ()) -> None:
         self.features, self.labels = features, dict[int, bool]()
         self._topic = features.text(words)
-        self._rows: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        self._a: dict[int, float] = {}
         self._v, self._bias = np.zeros(features.snapshot.n_terms), np.zeros(1)
+        self._examples = _Examples(features)
+        self._weights = self._v  # with the topic's own
         self._scores: np.ndarray | None = None
 
     def learn(self, doc: int, relevant: bool | None) -> None:
         """A judgment, or another one of the same document; None takes it back."""
         if self.labels.get(doc) == relevant:
             return
-        self._forget(doc)
-        self.labels.pop(doc, None)
+        if doc in self.labels:
+            del self.labels[doc]
+            self._restart()
         if relevant is not None:
             self.labels[doc] = relevant
+            if self._examples.docs:
+                self._add(doc)
         self._scores = None
 
     def set(self, labels: Mapping[int, bool]) -> None:
@@ -95,7 +127,7 @@ class Learner:
             self._fit()
             s, f = self.features.snapshot, self.features
             self._scores = np.empty(s.n_docs)
-            score_all(s.doc_ptr, s.doc_terms, s.doc_counts, self._v, _LUT, f.inverse, self._scores)
+            score_all(s.doc_ptr, s.doc_terms, s.doc_counts, self._weights, _LUT, f.inverse, self._scores)
         return self._scores
 
     def best(self, taken: Iterable[int] = ()) -> int | None:
@@ -109,8 +141,8 @@ class Learner:
     def words(self, most: int = 10, doc: int | None = None) -> list[tuple[str, float]]:
         """The strongest words for relevance, then those against; of a document, what each adds to its rating."""
         assert self.scores is not None
-        terms = np.flatnonzero(self._v) if doc is None else self.features.row(doc)[0]
-        weights = self._v[terms] / self.features.idf[terms]
+        terms = np.flatnonzero(self._weights) if doc is None else self.features.row(doc)[0]
+        weights = self._weights[terms] / self.features.idf[terms]
         if doc is not None:
             weights = weights * self.features.row(doc)[1]
         order = np.argsort(-weights, kind="stable")
@@ -120,49 +152,40 @@ class Learner:
     # -- fitting -------------------------------------------------------------------------------------------------
     def _fit(self) -> None:
         relevant = sum(self.labels.values())
-        y = {doc: 1.0 if label else -1.0 for doc, label in self.labels.items()}
-        if relevant >= SEEDS:
-            self._forget(-1)
-        else:
-            y[-1] = 1.0
-        if len(y) == len([1 for one in y.values() if one > 0]):  # nothing to tell apart yet: by the topic alone
-            self._start(y)
+        terms, values = self._topic
+        topic = values * self.features.idf[terms]
+        if relevant == len(self.labels):  # nothing to tell apart yet: by what is relevant alone
+            self._weights = np.zeros_like(self._v)
+            self._weights[terms] = topic
+            for doc in self.labels:
+                some, features = self.features.row(doc)
+                self._weights[some] += features * self.features.idf[some]
             return
-        rows = [self._row(doc) for doc in y]
-        ptr = np.cumsum([0, *(len(terms) for terms, _ in rows)])
-        terms, values = (np.concatenate(parts) for parts in zip(*rows, strict=True))
-        signs, a = np.array(list(y.values())), np.array([self._a.get(doc, 0.0) for doc in y])
-        cost = _costs(signs)
-        if not self._a:
-            self._v[:], self._bias[:] = 0.0, 0.0
-        coordinate_descent(
-            ptr, terms, values, self.features.idf, signs, cost, a, self._v, self._bias, TOLERANCE, ROUNDS
-        )
-        self._a = dict(zip(y, a.tolist(), strict=True))
+        if self._examples.docs[:1] == [TOPIC] and relevant >= SEEDS:
+            self._restart()
+        if not self._examples.docs:
+            self._begin(relevant)
+        examples, n = self._examples, len(self._examples.docs)
+        y, a = examples.y[:n], examples.a[:n]
+        arrays = (examples.ptr[: n + 1], examples.terms, examples.down, examples.up)
+        coordinate_descent(*arrays, y, _costs(y), a, self._v, self._bias, TOLERANCE, ROUNDS)
+        self._weights = self._v.copy()
+        norm = float(np.sqrt(((self._v / self.features.idf) ** 2).sum()))
+        self._weights[terms] += TOPIC_SHARE * norm / (1.0 + relevant) * topic
 
-    def _start(self, y: Mapping[int, float]) -> None:
-        """Without a document that is not relevant: the sum of what is relevant."""
-        self._a = {}
-        self._v[:] = 0.0
-        for doc in y:
-            terms, values = self._row(doc)
-            self._v[terms] += values * self.features.idf[terms]
+    def _begin(self, relevant: int) -> None:
+        if relevant < SEEDS:
+            self._examples.add(TOPIC, self._topic, 1.0)
+        for doc in self.labels:
+            self._add(doc)
 
-    def _forget(self, doc: int) -> None:
-        """Take a document's part out of the weights."""
-        a = self._a.pop(doc, 0.0)
-        if a:
-            terms, values = self._row(doc)
-            step = a * (1.0 if self.labels.get(doc, True) else -1.0)
-            self._v[terms] -= step * values * self.features.idf[terms]
-            self._bias[0] -= step
+    def _add(self, doc: int) -> None:
+        self._examples.add(doc, self.features.row(doc), 1.0 if self.labels[doc] else -1.0)
 
-    def _row(self, doc: int) -> tuple[np.ndarray, np.ndarray]:
-        if doc == -1:
-            return self._topic
-        if doc not in self._rows:
-            self._rows[doc] = self.features.row(doc)
-        return self._rows[doc]
+    def _restart(self) -> None:
+        """Something was taken back: learn from what is left."""
+        self._examples = _Examples(self.features)
+        self._v[:], self._bias[:] = 0.0, 0.0
 
 
 def _costs(signs: np.ndarray) -> np.ndarray:

@@ -33,16 +33,17 @@ def score_all(ptr, terms, counts, v, lut, inverse, out):
 
 
 @njit(cache=True, nogil=True)
-def coordinate_descent(ptr, terms, values, idf, y, cost, a, v, bias, tolerance, most):
+def coordinate_descent(ptr, terms, down, up, y, cost, a, v, bias, tolerance, most):
     """Dual coordinate descent for the squared hinge (Hsieh et al. 2008), going on from ``a`` and ``v``.
 
-    Rows are examples, each of norm 1 with a bias of 1 beside it; ``bias[0]`` is its weight. Returns the rounds."""
+    Rows are examples, each of norm 1 with a bias of 1 beside it; ``bias[0]`` is its weight. ``down`` are their features
+    divided by idf, ``up`` those times idf. Returns the rounds."""
     for round in range(most):
         worst = 0.0
         for i in range(len(y)):
             s = bias[0]
             for p in range(ptr[i], ptr[i + 1]):
-                s += v[terms[p]] * values[p] / idf[terms[p]]
+                s += v[terms[p]] * down[p]
             diagonal = 0.5 / cost[i]
             gradient = y[i] * s - 1.0 + a[i] * diagonal
             projected = min(gradient, 0.0) if a[i] == 0.0 else gradient
@@ -53,7 +54,7 @@ def coordinate_descent(ptr, terms, values, idf, y, cost, a, v, bias, tolerance, 
                 a[i] = new
                 bias[0] += step
                 for p in range(ptr[i], ptr[i + 1]):
-                    v[terms[p]] += step * values[p] * idf[terms[p]]
+                    v[terms[p]] += step * up[p]
         if worst < tolerance:
             return round + 1
     return most

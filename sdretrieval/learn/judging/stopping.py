@@ -92,6 +92,28 @@ def _stakes(relevant: np.ndarray) -> np.ndarray:
     return np.minimum(stakes, 0.9)
 
 
+class RecallWatch:
+    """Click by click: is recall ``target`` by now? Sooner told than by :func:`recall_bound`, and the same."""
+
+    def __init__(self, documents: int, target: float, confidence: float = 0.95) -> None:
+        check_share("target", target)
+        check_share("confidence", confidence)
+        self.documents, self.target, self.alpha = documents, target, 1 - confidence
+        self._clicks: list[bool] = []
+        self._reached = False
+
+    def click(self, relevant: bool) -> bool:
+        """Whether the bound is at the target after one more judgment."""
+        self._clicks.append(relevant)
+        clicks = np.array(self._clicks)
+        found = int(clicks.sum())
+        if relevant or not self._reached:  # what was refuted once stays so until more is found
+            least = floor(found / self.target + 1e-9) + 1
+            left = self.documents - len(clicks)
+            self._reached = found + left < least or _Bets(clicks, self.documents).refutes(least, self.alpha)
+        return self._reached and found > 0
+
+
 # -- certificates --------------------------------------------------------------------------------------------------
 
 
