@@ -72,6 +72,10 @@ class Marker:
             end += 1
         return _pieces(text, start, end, words)
 
+    def whole(self, text: str, wanted: Collection[str]) -> list[Piece]:
+        """A text with the words marked that stand for wanted terms; very long ones are cut."""
+        return _pieces(text, 0, min(len(text), LONGEST_TEXT), self.found(text[:LONGEST_TEXT], wanted))
+
 
 def best_window(words: Sequence[Word], length: int, total: int) -> tuple[int, int]:
     """The stretch of ``length`` characters with the most different terms, then the most words, then the earliest."""

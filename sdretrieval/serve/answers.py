@@ -83,7 +83,7 @@ def search_answer(index: Index, request: Request, *, snippets: bool = True) -> d
 def document_answer(index: Index, docid: str) -> dict[str, Any]:
     document = index.doc(docid)
     return {
-        **_named(document),
+        **named_document(document),
         "text": document.text,
         "fields": dict(document.fields),
         "certificate": index.certificate,
@@ -137,13 +137,14 @@ _QID = "query"
 # -- parts of an answer ------------------------------------------------------------------------------------------
 
 
-def _named(document: Document) -> dict[str, Any]:
+def named_document(document: Document) -> dict[str, Any]:
+    """What a list says of a document."""
     return {"docid": document.docid, "date": document.date, "title": document.title}
 
 
 def _hit(hit: Hit, snippets: bool) -> dict[str, Any]:
     return {
-        **_named(hit.document),
+        **named_document(hit.document),
         "rank": hit.rank,
         "score": hit.score,
         "snippet": [list(piece) for piece in hit.snippet] if snippets else [],

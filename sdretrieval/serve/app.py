@@ -6,8 +6,7 @@ holds up nobody but itself.
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from importlib import resources
 from typing import Annotated, Any
@@ -22,13 +21,14 @@ from sdretrieval import __version__
 from sdretrieval.core.errors import ParameterError, SdretrievalError
 from sdretrieval.ranking.interactive import Index, NoDocument
 from sdretrieval.serve import answers
+from sdretrieval.serve.answering import Answering, IndexName
 from sdretrieval.serve.asking import AskingByAddress, AskingByBody
 from sdretrieval.serve.guard import Guard
+from sdretrieval.serve.judging import judging
 from sdretrieval.serve.tools import make_tools
 from sdretrieval.serve.workers import Busy, Workers
 
 PAGE_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
-IndexName = Annotated[str, Path(max_length=200, description="as /v1/indexes lists it")]
 ByAddress = Annotated[AskingByAddress, Query()]
 AnyAsking = AskingByAddress | AskingByBody
 
@@ -75,7 +75,9 @@ def make_app(
         lifespan=lifespan,
         responses={status: {"model": Problem} for status in (400, 401, 403, 404, 413, 421, 429, 503)},
     )
-    app.include_router(rest(by_name, workers))
+    answering = Answering(by_name, workers)
+    app.include_router(rest(answering))
+    app.include_router(judging(answering))
     app.include_router(page())
     app.router.routes.extend(over_http.routes)
     for kind in (SdretrievalError, RequestValidationError, HTTPException, Busy, Exception):
@@ -93,20 +95,10 @@ def named(indexes: Sequence[Index]) -> dict[str, Index]:
     return by_name
 
 
-def rest(indexes: dict[str, Index], workers: Workers) -> APIRouter:
+def rest(answering: Answering) -> APIRouter:
     """/v1"""
     router = APIRouter(prefix="/v1")
-
-    def opened(name: str) -> Index:
-        if name not in indexes:
-            raise HTTPException(404, f"no index {name!r}")
-        return indexes[name]
-
-    async def answered(work: Callable[[], Any]) -> JSONResponse:
-        began = time.perf_counter()
-        answer = await workers.do(lambda: JSONResponse(work()))
-        answer.headers["server-timing"] = f"total;dur={1000 * (time.perf_counter() - began):.1f}"
-        return answer
+    opened, answered = answering.index, answering.json
 
     async def search(name: str, asking: AnyAsking) -> JSONResponse:
         index = opened(name)
@@ -118,7 +110,7 @@ def rest(indexes: dict[str, Index], workers: Workers) -> APIRouter:
 
     @router.get("/indexes", summary="The indexes served, their models and parameters")
     async def get_indexes() -> Any:
-        return await answered(lambda: [answers.index_facts(index) for index in indexes.values()])
+        return await answered(lambda: [answers.index_facts(index) for index in answering.indexes.values()])
 
     @router.get("/{index}/search", summary="Search")
     async def get_search(index: IndexName, asking: ByAddress) -> Any:
@@ -139,7 +131,7 @@ def rest(indexes: dict[str, Index], workers: Workers) -> APIRouter:
     @router.post("/{index}/run", summary="The hits as a TREC run, or the query as an expansion file")
     async def post_run(index: IndexName, asking: AskingByBody) -> Any:
         searched, text = opened(index), answers.run_text if asking.format == "run" else answers.expansion_text
-        written = await workers.do(lambda: text(searched, asking.asked()))
+        written = await answering.workers.do(lambda: text(searched, asking.asked()))
         name = "run.txt" if asking.format == "run" else "expansion.jsonl"
         return PlainTextResponse(written, headers={"content-disposition": f'attachment; filename="{name}"'})
 
@@ -168,6 +160,10 @@ def page() -> APIRouter:
     @router.get("/")
     async def get_page() -> Response:
         return await get_file("index.html")
+
+    @router.get("/judge")
+    async def get_judge() -> Response:
+        return await get_file("judge.html")
 
     return router
 

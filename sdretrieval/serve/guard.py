@@ -22,6 +22,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 BODY_BYTES = 64 << 10
+IMPORT_BYTES = 16 << 20  # of a file of judgments or a run
 QUERY_BYTES = 16 << 10
 BODY_SECONDS = 10.0
 HEADERS = {
@@ -82,7 +83,7 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and not _is_same(origin, host):
             raise Refused(403, "requests from pages of other sites are refused")
-        is_page = scope["path"] == "/" or scope["path"].startswith("/page/")
+        is_page = scope["path"] in ("/", "/judge") or scope["path"].startswith("/page/")
         if headers.get("sec-fetch-site") in ("cross-site", "same-site") and not is_page:
             raise Refused(403, "requests from pages of other sites are refused")
         if len(scope.get("query_string", b"")) + len(scope["path"]) > QUERY_BYTES:
@@ -128,6 +129,8 @@ def _is_same(origin: str, host: str) -> bool:
 async def _whole_body(scope: Scope, receive: Receive) -> Receive:
     """The body, read at once: within its bounds, before anything is done for the request."""
     body, more = b"", True
+    is_import = scope["path"].endswith("/import") and "/judging/" in scope["path"]
+    most = IMPORT_BYTES if is_import else BODY_BYTES
     try:
         async with asyncio.timeout(BODY_SECONDS):
             while more:
@@ -135,8 +138,8 @@ async def _whole_body(scope: Scope, receive: Receive) -> Receive:
                 if message["type"] != "http.request":
                     break
                 body, more = body + message.get("body", b""), message.get("more_body", False)
-                if len(body) > BODY_BYTES:
-                    raise Refused(413, f"the request is larger than {BODY_BYTES} bytes")
+                if len(body) > most:
+                    raise Refused(413, f"the request is larger than {most} bytes")
     except TimeoutError:
         raise Refused(408, f"the request did not arrive within {BODY_SECONDS:g} s") from None
     waiting = [{"type": "http.request", "body": body, "more_body": False}]

@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Thread
+from urllib.parse import parse_qs, urlsplit
+
 import pytest
 
 pytest.importorskip("selenium", reason="selenium is not installed")
+import uvicorn
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+
+@contextmanager
+def serving(app) -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
+        thread = Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        server.should_exit = True
+        thread.join(30)
 
 
 def look(browser, *, dark: bool = False, width: int = 1280) -> None:
@@ -34,6 +54,20 @@ def text(element) -> str:
 
 def focused(page):
     return page.switch_to.active_element
+
+
+def until(page, condition: Callable) -> object:
+    redrawn = [StaleElementReferenceException]
+    return WebDriverWait(page, 60, 0.02, redrawn).until(lambda page: condition())
+
+
+def state(page) -> dict[str, str]:
+    return {name: values[-1] for name, values in parse_qs(urlsplit(page.current_url).query).items()}
+
+
+def press(page, *keys: str) -> None:
+    for key in keys:
+        focused(page).send_keys(key)
 
 
 def contrasts(page, selectors: list[str]) -> dict[str, float]:

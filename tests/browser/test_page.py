@@ -5,23 +5,18 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
-from threading import Thread
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import quote
 
 import pytest
 
 pytest.importorskip("selenium", reason="selenium is not installed")
-import uvicorn
-from browsing import complaints, contrasts, focused, found, look, one, text
-from selenium.common.exceptions import StaleElementReferenceException
+from browsing import complaints, contrasts, focused, found, look, one, press, serving, state, text, until
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import Select, WebDriverWait
+from selenium.webdriver.support.ui import Select
 
 from sdretrieval.ranking.interactive import Index
 from sdretrieval.serve.app import make_app
@@ -60,17 +55,6 @@ def indexes(tmp_path_factory) -> list[Index]:
     return [index, Index(folder / "past", as_of=CEILING)]
 
 
-@contextmanager
-def serving(app) -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
-        thread = Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
-        server.should_exit = True
-        thread.join(30)
-
-
 @pytest.fixture(scope="module")
 def address(indexes) -> Iterator[str]:
     with serving(make_app(indexes)) as address:
@@ -93,19 +77,10 @@ def go(page, address: str, query: str, **more: str) -> None:
     answered(page)
 
 
-def until(page, condition: Callable) -> object:
-    redrawn = [StaleElementReferenceException]
-    return WebDriverWait(page, 60, 0.02, redrawn).until(lambda page: condition())
-
-
 def answered(page, **told: str) -> None:
     """Wait until the address tells what is asked, and the answer is drawn."""
     until(page, lambda: all(state(page).get(name) == value for name, value in told.items()))
     until(page, lambda: one(page, "#status").text and not found(page, "#bench[aria-busy]"))
-
-
-def state(page) -> dict[str, str]:
-    return {name: values[-1] for name, values in parse_qs(urlsplit(page.current_url).query).items()}
 
 
 def docids(page, side: str = "a") -> list[str]:
@@ -114,11 +89,6 @@ def docids(page, side: str = "a") -> list[str]:
 
 def words(page) -> list[str]:
     return [item.get_attribute("data-term") for item in found(page, ".chip:not(.dropped)")]
-
-
-def press(page, *keys: str) -> None:
-    for key in keys:
-        focused(page).send_keys(key)
 
 
 def set_date(page, name: str, day: str) -> None:

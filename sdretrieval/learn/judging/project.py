@@ -355,6 +355,11 @@ class Project:
         left = [docid for docid in docids if docid not in seen]
         return self._offer(state, left[0], way, len(left)) if left else None
 
+    def offer(self, qid: str, docid: str, way: str = "open") -> Offer:
+        """A document of one's own choosing, with what the learner says of it."""
+        self.index.number(docid)
+        return self._offer(self.state(qid), docid, way, 0)
+
     def _offer(self, state: TopicState, docid: str, way: str, left: int) -> Offer:
         learner, doc = self.learner(state.topic.qid), self.index.snapshot.docids.find(docid)
         if doc < 0:

@@ -21,7 +21,7 @@ export function bindKeys(keys) {
   });
 }
 
-export function helpSheet(dialog, keys) {
+export function helpSheet(dialog, keys, told) {
   const keep = (event) => localStorage.setItem(SWITCH, event.target.checked ? "on" : "off");
   dialog.replaceChildren(
     el("form", { method: "dialog" }, el("h2", { id: "help-heading" }, "Keys"),
@@ -30,6 +30,5 @@ export function helpSheet(dialog, keys) {
       el("div", {}, el("dt", {}, el("kbd", {}, key)), el("dd", {}, told)))),
     el("p", {}, el("label", {}, el("input", { type: "checkbox", checked: areOn(), onchange: keep }),
       " single letters are keys")),
-    el("p", {}, "On the timeline: drag to choose a range, double-click to let it go, click a dot to open its ",
-      "document. The address bar holds all that is seen: a link to it, a bookmark or a reload gives the same view."));
+    el("p", {}, told));
 }

@@ -4,6 +4,7 @@ import * as address from "./address.js";
 import { DAY, button, byId, day, debounced, duration, el, many, number, quoted, saveAs } from "./dom.js";
 import { drawHits, drawLines, ranksOf } from "./hits.js";
 import { bindKeys, helpSheet } from "./keys.js";
+import { complain as tell, nextTheme, startTheme } from "./looks.js";
 import { drawParameters, fillModels } from "./models.js";
 import * as server from "./server.js";
 import { Timeline } from "./timeline.js";
@@ -82,23 +83,9 @@ function say() {
 }
 
 function complain(error) {
-  if (!(error instanceof server.Refusal)) throw error;
   const again = () => button(() => change({ ...BARE(), ...FRESH() }), { class: "plain small again" },
     "the query alone, without settings and edits");
-  byId("alert").replaceChildren(el("p", {}, el("strong", {}, error.message), " ", error.remedy),
-    error.status === 401 ? tokenForm() : error.status === 400 && state.q ? again() : "");
-  byId("status").textContent = "";
-}
-
-function tokenForm() {
-  const use = (event) => {
-    event.preventDefault();
-    server.setToken(event.target.token.value);
-    start();
-  };
-  return el("form", { class: "token", onsubmit: use },
-    el("label", {}, "Token ", el("input", { name: "token", type: "password", autocomplete: "off" })),
-    el("button", {}, "Use"));
+  tell(error, start, error.status === 400 && state.q ? again() : "");
 }
 
 // --- what can be done ----------------------------------------------------------------------------------------------
@@ -301,23 +288,6 @@ async function save(what) {
   }
 }
 
-// --- looks ---------------------------------------------------------------------------------------------------------
-
-const THEMES = { auto: "◐", light: "○", dark: "●" };
-
-function setTheme(theme) {
-  localStorage.setItem("theme", theme);
-  document.documentElement.dataset.theme = theme;
-  byId("theme").textContent = THEMES[theme];
-  byId("theme").setAttribute("aria-label", `Colours: ${theme}`);
-  byId("theme").title = `Colours: ${theme} (d)`;
-}
-
-function nextTheme() {
-  const names = Object.keys(THEMES);
-  setTheme(names[(names.indexOf(document.documentElement.dataset.theme) + 1) % names.length]);
-}
-
 // --- beginning -----------------------------------------------------------------------------------------------------
 
 /** An address may name what is not here. */
@@ -417,13 +387,13 @@ function escape() {
 }
 
 function help() {
-  helpSheet(byId("help"), KEYS);
+  helpSheet(byId("help"), KEYS, "On the timeline: drag to choose a range, double-click to let it go, click a dot to open "
+    + "its document. The address bar holds all that is seen: a link to it, a bookmark or a reload gives the same view.");
   byId("help").showModal();
 }
 
 server.takeToken();
-setTheme(THEMES[localStorage.getItem("theme")] ? localStorage.getItem("theme") : "auto");
-byId("theme").addEventListener("click", nextTheme);
+startTheme();
 byId("help-button").addEventListener("click", help);
 bindControls();
 bindKeys(KEYS);

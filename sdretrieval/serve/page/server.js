@@ -55,4 +55,10 @@ export async function search(lane, index, body) {
 export const explain = (index, body) => json("explain", place(index, "explain"), body);
 export const documentOf = (index, docid) => json("document", place(index, `documents/${encodeURIComponent(docid)}`));
 export const saved = async (index, body) => (await answer("run", place(index, "run"), body)).blob();
+
+const project = (index, name, act) => place(index, `judging/${encodeURIComponent(name)}/${act}`);
+export const projects = (index) => json("projects", place(index, "judging"));
+export const judging = (index, name, act, body) => json(act, project(index, name, act), body);
+export const judged = async (index, name, what, who) => (await answer("export",
+  project(index, name, `export?what=${what}${who ? `&who=${encodeURIComponent(who)}` : ""}`))).blob();
 export const leave = (lane) => lanes.get(lane)?.abort();
