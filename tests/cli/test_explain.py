@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from places import placed
 
 from sdretrieval.cli.main import main
 from sdretrieval.index.snapshot import Snapshot
@@ -18,7 +19,7 @@ WORDS = ["wing", "flow", "heat", "mach", "lift", "drag", "shock", "layer"]
 def index(monkeypatch) -> str:
     """A collection in memory, under the name of an index; no Java."""
     counts = np.random.default_rng(3).poisson(0.7, size=(30, len(WORDS)))
-    snapshot = Snapshot.from_counts(counts, WORDS)
+    snapshot = placed(Snapshot.from_counts(counts, WORDS))
     monkeypatch.setattr(Snapshot, "analyze", lambda self, text: text.lower().split())
     monkeypatch.setattr("sdretrieval.ranking.retrieval.open_snapshot", lambda path: snapshot)
     return "indexes/mine"
