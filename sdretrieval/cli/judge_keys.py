@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sdretrieval.cli.hit_list import BOLD, DIM, PLAIN, YELLOW, has_colours, visible
+from sdretrieval.cli.hit_list import BOLD, DIM, PLAIN, YELLOW, has_colours, in_one_line
 from sdretrieval.learn.judging import Offer, Project
 
 KEYS = "y relevant · n not · 0-9 grade · s skip · u undo · t note · w words learnt · r recall · q quit"
@@ -45,9 +45,9 @@ def judge_by_keys(project: Project, topic: str | None, who: str, way: str) -> No
 def _told(project: Project, offer: Offer, who: str, pressed: str) -> str:
     if pressed == "u":
         click = project.undo(who)
-        return "nothing to take back" if click is None else f"taken back: {visible(click.docid)}"
+        return "nothing to take back" if click is None else f"taken back: {in_one_line(click.docid)}"
     if pressed == "w":
-        return "relevant documents speak of: " + ", ".join(visible(word) for word, _ in project.words(offer.qid))
+        return "relevant documents speak of: " + ", ".join(in_one_line(word) for word, _ in project.words(offer.qid))
     if pressed == "r":
         return str(project.recall(offer.qid))
     return KEYS
@@ -62,17 +62,17 @@ def _page(project: Project, offer: Offer, who: str, note: str) -> Iterator[str]:
     found = sum(click.grade is not None and click.grade >= project.rel for click in done)
     yield f"\n{dim}{'─' * width}{plain}"
     so_far = f"{len(done)} judged, {found} relevant, {offer.left} left"
-    yield f"{dim}{visible(topic.qid)} {visible(topic.text)} — {so_far}{plain}"
-    yield f"{bold}{visible(document.title) or visible(document.docid)}{plain}"
-    yield f"{dim}{visible(document.docid)}  {'undated' if document.date is None else document.date[:10]}{plain}"
+    yield f"{dim}{in_one_line(topic.qid)} {in_one_line(topic.text)} — {so_far}{plain}"
+    yield f"{bold}{in_one_line(document.title) or in_one_line(document.docid)}{plain}"
+    yield f"{dim}{in_one_line(document.docid)}  {'undated' if document.date is None else document.date[:10]}{plain}"
     wanted = {word for word, weight in offer.words if weight > 0}
     text = document.body[:LONGEST]
-    for line in textwrap.wrap(" ".join(visible(text).split()), width, break_long_words=False):
+    for line in textwrap.wrap(" ".join(in_one_line(text).split()), width, break_long_words=False):
         spans = [(word.start, word.end) for word in project.index.marker.found(line, wanted)] if wanted else []
         for start, end in reversed(spans):
             line = f"{line[:start]}{mark}{line[start:end]}{plain}{line[end:]}"
         yield line
-    yield f"{dim}{KEYS}{plain}" + (f"\nnote: {visible(note)}" if note else "")
+    yield f"{dim}{KEYS}{plain}" + (f"\nnote: {in_one_line(note)}" if note else "")
 
 
 @contextmanager

@@ -279,7 +279,7 @@ def take_in(project: Project, given: Importing) -> dict[str, Any]:
             n = _taken_in(project, given, file)
         except InputError as error:
             raise InputError(error.message.replace(f"{folder}/", ""), remedy=error.remedy) from None
-    return {"taken": n, **overview(project, Acting())}
+    return {"taken": n, **overview(project, Acting.model_validate({}))}
 
 
 def _taken_in(project: Project, given: Importing, file: File) -> int:
