@@ -143,9 +143,11 @@ def stopping(project: Project, asked: Acting) -> dict[str, Any]:
     """The bound of recall, what a certificate would cost, and the one that there is."""
     qid = _given(asked.qid, "qid")
     bound, price, certificate = project.recall(qid), project.price(qid, asked.target), project.certificate(qid)
-    drawn = {"left": certificate} if isinstance(certificate, int) else None
-    if certificate is not None and drawn is None:
-        drawn = {"left": 0, "recall": certificate.recall, "told": str(certificate)}  # type: ignore[union-attr]
+    drawn: dict[str, Any] | None = None
+    if isinstance(certificate, int):
+        drawn = {"left": certificate}
+    elif certificate is not None:
+        drawn = {"left": 0, "recall": certificate.recall, "told": str(certificate)}
     return {
         "recall": bound.recall,
         "told": str(bound),
