@@ -34,6 +34,7 @@ DRAWS = 400
 DEPTH = 1000  # ranks of a run that are looked at
 STRATA = (10, 30, 100)  # best ranks up to which documents are drawn together
 MISSING = np.inf
+REFIT = 150  # judgments after which probabilities of relevance are fitted again, for choosing documents
 Judged = Mapping[str, Mapping[str, int]]
 
 
@@ -126,6 +127,7 @@ class Contest:
         self.names, self.rel = list(runs), rel
         self._pools = {qid: _Pool(qid, pool, list(runs.values())) for qid, pool in pools.items()}
         self._chosen: dict[str, tuple[tuple[int, int], tuple[float, str | None]]] = {}
+        self._guess: tuple[int, dict[str, np.ndarray]] | None = None
 
     # -- probabilities of relevance ------------------------------------------------------------------------------
     def probabilities(self, judged: Judged, draws: int = 0) -> dict[str, np.ndarray]:
@@ -248,15 +250,26 @@ class Contest:
         return kept[1]
 
     def _value(self, qid: str, judged: Judged) -> np.ndarray:
-        """How far each document can be expected to move the runs apart: P(x_d) times the spread of a_d / R."""
-        mine = judged.get(qid, {})
-        pool = self._pools[qid]
-        p = _prior(pool, mine, self.rel)
+        """How far each document can be expected to move the runs apart: P(x_d) times the spread of a_d / R. The spread
+        is the median distance from the median: one run that is unlike all others does not decide what is judged."""
+        pool, mine = self._pools[qid], judged.get(qid, {})
+        p = self._guessed(judged)[qid].copy()
         grades = pool.grades(mine)
         known = ~np.isnan(grades)
         p[known] = grades[known] >= self.rel
-        spread = pool.worth(p).std(axis=0) if len(self.names) > 1 else pool.worth(p).mean(axis=0)
-        return np.where(known, 0.0, p * spread) / (1.0 + p.sum())
+        worth = pool.worth(p)
+        spread = (
+            np.median(np.abs(worth - np.median(worth, axis=0)), axis=0) if len(worth) > 2 else np.ptp(worth, axis=0)
+        )
+        return np.where(known, 0.0, p * (spread + 1e-9)) / (1.0 + p.sum())
+
+    def _guessed(self, judged: Judged) -> dict[str, np.ndarray]:
+        """Probabilities of relevance, fitted again now and then."""
+        age = sum(map(len, judged.values())) // REFIT
+        if self._guess is None or self._guess[0] != age:
+            self._guess = age, self.probabilities(judged)
+            self._chosen.clear()
+        return self._guess[1]
 
     # -- by random samples ---------------------------------------------------------------------------------------
     def random_order(self, qid: str, pool: Mapping[str, int]) -> list[str]:
@@ -273,12 +286,6 @@ class Contest:
         values = [_sampled_ap(self._pools[qid], i, _strata(pools[qid]), judged.get(qid, {}), self.rel) for qid in pools]
         mean = float(np.mean([value for value, _ in values]))
         return mean, float(np.sqrt(sum(variance for _, variance in values))) / max(len(values), 1)
-
-
-def _prior(pool: _Pool, judged: Mapping[str, int], rel: int) -> np.ndarray:
-    """A plain guess at relevance, quickly made at every click: by the best rank in any run."""
-    guess = 1.0 / (1.0 + pool.ranks.min(axis=0, initial=1e6))
-    return np.clip(guess, 0.01, 0.5)
 
 
 def _strata(pool: Mapping[str, int]) -> list[list[str]]:
