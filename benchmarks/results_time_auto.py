@@ -122,10 +122,9 @@ class Searched:
         hooks, results = model.hooks(engine), {r.query.qid: r for r in plain}
 
         def docs_of(r: Result) -> np.ndarray:
-            changed = hooks.decide(
-                engine.view(engine.statistics, self._there(r)), replace(r, notes=[]), r.docs, r.scores
-            )
-            return r.docs if changed is None else engine.top(r.docs, changed.apply(r.docs, r.scores), 1000)[0]
+            view = engine.view(engine.statistics, self._there(r))
+            changed = hooks.adjusted(view, replace(r, notes=[]), r.docs, r.scores)
+            return r.docs if changed is None else engine.top(r.docs, changed, 1000)[0]
 
         for query in hooks.rehearsal([r.query for r in plain]):
             docs_of(results[query.qid])

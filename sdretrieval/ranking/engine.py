@@ -33,7 +33,7 @@ from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel, strongest
 from sdretrieval.ranking.walk import NO_COMPLETION, Best, Completion, Walk, is_wide
 from sdretrieval.ranking.weighting import Weighting
-from sdretrieval.ranking.wrapper import Hooks, View, innermost, wrappers
+from sdretrieval.ranking.wrapper import Hooks, View, followed, innermost, wrappers
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -164,7 +164,7 @@ class Engine:
         self, model: Ranker, hooks: Sequence[Hooks], queries: Sequence[Query], options: RankOptions
     ) -> Iterator[Result]:
         size = BATCH
-        if any(hook.adjusts for hook in hooks):  # all scores are held, in every thread
+        if any(hook.adjusts and hook.reach is None for hook in hooks):  # all scores are held, in every thread
             size = min(size, SCORES_IN_MEMORY // max(3 * self.threads * self.snapshot.n_docs, 1))
         if self.threads > 1:  # several batches for each thread
             size = min(size, -(-len(queries) // (4 * self.threads)))
@@ -296,25 +296,40 @@ class Engine:
         plans, candidates = [result.plan for result in results], options.candidates
         adjusting = [hook for hook in reversed(hooks) if hook.adjusts]  # the innermost first
         if candidates is None and not adjusting:
-            for result, found in zip(results, self.best(plans, options.hits), strict=True):
-                result.docs, result.scores = found
+            for result, ranked in zip(results, self.best(plans, options.hits), strict=True):
+                result.docs, result.scores = ranked
             return results
-        # Scores that change afterwards are wanted for all documents.
-        scored = [None] * len(plans) if candidates is not None else self.score_all(plans)
+        few = all(hook.reach is not None for hook in adjusting)  # no scores but those of the first documents change
+        depth = max([options.hits, *(hook.reach or 0 for hook in adjusting)])
+        scored: Sequence[Ranked | None] = [None] * len(plans)
+        if candidates is None:
+            scored = self.best(plans, depth) if few else self.score_all(plans)
 
         def complete(item: tuple[Result, Ranked | None]) -> Result:
             result, found = item
-            docs = candidates[result.query.qid] if candidates is not None else found[0]  # type: ignore[index]
-            scores = self.score_docs(result.plan, docs) if found is None else found[1]
-            for hook in adjusting:
-                adjustment = hook.decide(self, result, docs, scores)
-                if adjustment is not None:
-                    scores = adjustment.apply(docs, scores)
-            top = self.top if found is None else self.top_of_all
-            result.docs, result.scores = top(docs, scores, options.hits)
+            if found is None:
+                docs = candidates[result.query.qid]  # type: ignore[index]
+                self._adjust(result, adjusting, (docs, self.score_docs(result.plan, docs)), self.top, len(docs))
+            else:
+                self._adjust(result, adjusting, found, None if few else self.top_of_all, depth)
+            result.docs, result.scores = result.docs[: options.hits], result.scores[: options.hits]
             return result
 
         return self.each(complete, list(zip(results, scored, strict=True)))
+
+    def _adjust(
+        self, result: Result, hooks: Sequence[Hooks], found: Ranked, top: Callable[..., Ranked] | None, depth: int
+    ) -> None:
+        """Documents in rank order by scores that the hooks have changed; ``top`` is None where they come in order."""
+        docs, scores = found
+        for hook in hooks:
+            if hook.reach is not None and top is not None:
+                (docs, scores), top = top(docs, scores, depth), None
+            changed = hook.adjusted(self, result, docs[: hook.reach], scores[: hook.reach])
+            if changed is not None:
+                scores = changed if hook.reach is None else followed(changed, scores[hook.reach :])
+                top = top or self.top
+        result.docs, result.scores = (docs, scores) if top is None else top(docs, scores, depth)
 
     # -- scoring -------------------------------------------------------------------------------------------------
     def best(self, plans: Sequence[Plan], depth: int) -> list[Ranked]:

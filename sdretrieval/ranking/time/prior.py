@@ -102,21 +102,13 @@ class Ratio:
         total = self.size * self.gain
         return 1.0 - self.price / total if total > self.price else 0.0
 
-    def most(self, factor: float) -> float:
-        """The most that ``factor · ρ`` adds to any document's score; an undated one gets nothing."""
-        if self.exact is not None:  # the kernel is highest at age zero: log 1 less log E_g
-            highest = -self.exact[-1]
-        else:
-            highest = 0.0 if self.table is None else max(float(np.max(self.table)), self.future)
-        return factor * max(highest, 0.0)
-
-    def added(self, scores: Floats, times: np.ndarray, docs: np.ndarray, factor: float) -> Floats:
-        """score + factor · ρ(t_D) for each of ``docs``; ``times`` are those of the whole snapshot."""
+    def added(self, scores: Floats, times: np.ndarray, factor: float) -> Floats | None:
+        """score + factor · ρ(t_D), by the documents' times; None where that is the score."""
         if factor == 0.0 or (self.table is None and self.exact is None):
-            return scores
+            return None
         if self.exact is not None:
-            return loops.add_recency(scores, times, docs, *(*self.exact, factor))
-        return loops.add_table(scores, times, docs, self.table, self.low, self.step, self.now, self.future, factor)
+            return loops.add_recency(scores, times, *(*self.exact, factor))
+        return loops.add_table(scores, times, self.table, self.low, self.step, self.now, self.future, factor)
 
 
 def _check_floor(value: float) -> None:
