@@ -216,6 +216,10 @@ def tell(args, verb: str, written: Written, ranker, snapshot, report: Report, be
         )
         if chosen := time_options.chosen_for_manifest(report):
             note["time prior by topic"] = chosen
+            curves = {qid: told.curve for qid, told in report.time_chosen.items() if told.curve}
+            note["time prior along time"] = {
+                qid: [[t, round(rho, 3)] for t, rho in curve] for qid, curve in curves.items()
+            }
         write_manifest(args.output, note)
     say = lambda text: print(text, file=sys.stderr)  # noqa: E731
     if report.empty_topics:

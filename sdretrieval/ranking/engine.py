@@ -328,7 +328,7 @@ class Engine:
             changed = hook.adjusted(self, result, docs[: hook.reach], scores[: hook.reach])
             if changed is not None:
                 scores = changed if hook.reach is None else followed(changed, scores[hook.reach :])
-                top = top or self.top
+                top = top or self.top_of_all
         result.docs, result.scores = (docs, scores) if top is None else top(docs, scores, depth)
 
     # -- scoring -------------------------------------------------------------------------------------------------

@@ -91,6 +91,7 @@ INTERCEPTS = np.arange(-7.0, 3.0)  # a, to choose from
 ROUNDS = 40  # of EM
 LEAST = 4  # topics that a habit is learnt from
 CELLS = 1 << 16  # steps along the range, by which places in time are found
+PICTURED = np.concatenate([np.arange(24), np.arange(24, ORDERED, 40)])  # documents at whose times a prior is pictured
 FEWEST, ONE_IN, MOST = 40, 8, 200  # topics of a call to rehearse with; of how many one; how many at most
 
 
@@ -341,8 +342,9 @@ class AutoHooks(Hooks):
         told = Told(self.prior, first, self.calendar, there)
         if around is not None:
             told.ask(around, self.learnt.habit(around.time, engine.allowed is not None))
-        result.notes.append(told.note)
-        return scores + unit * told.along(times) if told.is_on and unit > 0.0 else None
+        rho = told.along(times) if told.is_on and unit > 0.0 else None
+        result.notes.append(told.note(() if rho is None else _pictured(times, rho)))
+        return None if rho is None else scores + unit * rho
 
     def _first(self, result: Result, docs: np.ndarray, times: Floats, z: Floats) -> First:
         """The first documents, or the judged ones, which all rank first."""
@@ -369,6 +371,12 @@ class AutoHooks(Hooks):
         mass = self.calendar.masses(there, np.array([time]))[0]
         mass = (within + BACKGROUND_WORTH * mass) / (len(levels) + BACKGROUND_WORTH)
         return Around(time, loops.levels_to(first.times, time), mass, first.z)
+
+
+def _pictured(times: Floats, rho: Floats) -> tuple[tuple[int, float], ...]:
+    places = PICTURED[: np.searchsorted(PICTURED, len(times))]
+    known = sorted(zip(times[places].tolist(), rho[places].tolist(), strict=True))
+    return tuple((int(t), value) for t, value in known if t != UNDATED)
 
 
 class Told:
@@ -414,18 +422,16 @@ class Told:
         rho = np.zeros(len(times))
         if self.a_b > 0.0:
             first = self.first
-            ratios = loops.ratios(times, first.times, self.towers, self.weights)
+            ratios = loops.burst_ratios(times, first.times, self.towers, self.weights)
             loops.leave_out(ratios, first.places, self.kernel, self.weights, first.w)
-            rho += self.a_b * np.log(np.maximum(ratios, FLOOR))
+            loops.add_log(rho, ratios, times, self.a_b, FLOOR)
         if self.a_q > 0.0:
             assert self.around is not None
-            near = self.habit.tower(self.around)[loops.levels_to(times, self.around.time)]
-            rho += self.a_q * np.log(np.maximum(1.0 - self.share + self.share * near, FLOOR))
-        rho[times == UNDATED] = 0.0
+            ratios = 1.0 - self.share + self.share * self.habit.tower(self.around)
+            loops.add_log(rho, ratios[loops.levels_to(times, self.around.time)], times, self.a_q, FLOOR)
         return rho
 
-    @property
-    def note(self) -> AutoTimeNote:
+    def note(self, curve: tuple[tuple[int, float], ...]) -> AutoTimeNote:
         return AutoTimeNote(
             prior=Auto.name,
             bursts=self.bursts,
@@ -436,6 +442,7 @@ class Told:
             learnt_from=self.habit.topics,
             asked_at=None if self.around is None else self.around.time,
             densest=self._densest,
+            curve=curve,
         )
 
     @property

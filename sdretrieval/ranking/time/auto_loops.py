@@ -11,6 +11,7 @@ from math import exp, inf, log
 import numpy as np
 
 from sdretrieval.core.compiled import njit
+from sdretrieval.core.times import UNDATED
 
 LEVELS, NARROWEST = 24, 15 * 60_000.0  # windows, and the half-width of the narrowest, ms
 
@@ -134,7 +135,7 @@ def urn(tower, t, ranks, kappa, alpha):
 
 
 @njit(cache=True, nogil=True)
-def ratios(t, centres, tower, weights):
+def burst_ratios(t, centres, tower, weights):
     """r_b at some times: 1 + Σ_j v_j (k_j(t) - 1), v the weights."""
     out = np.full(len(t), 1.0 - weights.sum())
     for j in range(len(centres)):
@@ -155,6 +156,14 @@ def leave_out(ratios, places, kernel, weights, w):
                 if j != i:
                     lifted += weights[j] * (kernel[i, j] - 1.0)
             ratios[places[i]] = 1.0 + lifted / (1.0 - w[i])
+
+
+@njit(cache=True, nogil=True)
+def add_log(rho, ratios, t, factor, floor):
+    """factor · log max(ratio, floor), added where there is a date."""
+    for i in range(len(rho)):
+        if t[i] != UNDATED:
+            rho[i] += factor * log(max(ratios[i], floor))
 
 
 @njit(cache=True, nogil=True)
