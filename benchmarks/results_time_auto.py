@@ -6,8 +6,7 @@
 
 *By hand* is the best of the grids below in MAP on the very topics it is measured on: what nobody knows beforehand.
 *auto* has nothing to set; its two constants, ``doubt`` and ``nearness``, are chosen for each collection on the others
-(CHOICES), with rm3. A prior orders the first thousand documents anew, so each collection is searched once a model and
-all priors are put on that run; tests/unit/test_time_auto.py shows that this is what a search with the prior gives.
+(CHOICES), with rm3. Choices are made by re-ranking the first thousand documents, what is reported is a whole search.
 """
 
 from __future__ import annotations
@@ -94,11 +93,16 @@ class Searched:
     @cache  # noqa: B019 - as long as the benchmark runs
     def plain(self, model: str) -> list[Result]:
         """The first thousand documents of each topic, without a prior."""
-        queries, ranker = queries_of(self.snapshot, self.topics), time_aware(make_ranker(model), **self.settings)
+        return self.whole(model)
+
+    def whole(self, model: str, prior: Prior | Auto | None = None, weight: float | None = None) -> list[Result]:
+        """A search of its own."""
+        ranker = time_aware(make_ranker(model), prior=prior, weight=weight, **self.settings)
+        queries = queries_of(self.snapshot, self.topics)
         return list(Engine(self.snapshot, threads=2).rank(ranker, queries, RankOptions(hits=1000)))
 
-    def precisions(self, found: Sequence[tuple[str, np.ndarray]]) -> np.ndarray:
-        return np.array([self.precision(qid, docs) for qid, docs in found])
+    def precisions(self, results: Sequence[Result]) -> np.ndarray:
+        return np.array([self.precision(r.query.qid, r.docs) for r in results])
 
     def precision(self, qid: str, docs: np.ndarray) -> float:
         """Average precision over all relevant documents."""
@@ -112,37 +116,34 @@ class Searched:
         return {t.qid: find([d for d, g in self.data.qrels[t.qid].items() if g > 0]) for t in self.topics}
 
     def without(self, model: str) -> np.ndarray:
-        return self.precisions([(r.query.qid, r.docs) for r in self.plain(model)])
+        return self.precisions(self.plain(model))
 
     def by_hand(self, model: str) -> tuple[Prior, float, np.ndarray]:
         """The best of the grid."""
-        tried = [
-            (prior, w, self.reranked(TimePrior(ranker=make_ranker(model), prior=prior, weight=w), model)[0])
-            for prior, w in BY_HAND
-        ]
-        return max(tried, key=lambda item: item[2].mean())
+        tried = [(p, w, TimePrior(ranker=make_ranker(model), prior=p, weight=w)) for p, w in BY_HAND]
+        prior, weight, _ = max(tried, key=lambda item: self.reranked(item[2], model).mean())
+        return prior, weight, self.precisions(self.whole(model, prior, weight))
 
     def auto(self, model: str, prior: Auto) -> tuple[np.ndarray, float]:
         """Average precisions, and the share of topics for which the prior is off."""
-        found, notes = self.reranked(AutoPrior(ranker=make_ranker(model), prior=prior), model)
-        return found, sum(note.choice == "none" for note in notes) / max(len(notes), 1)
+        results = self.whole(model, prior)
+        notes = [note for result in results for note in result.notes if isinstance(note, AutoTimeNote)]
+        return self.precisions(results), sum(note.choice == "none" for note in notes) / max(len(notes), 1)
 
-    def reranked(self, wrapper: Wrapper, model: str) -> tuple[np.ndarray, list[AutoTimeNote]]:
+    def reranked(self, wrapper: Wrapper, model: str) -> np.ndarray:
         """Average precisions of the plain results with a prior."""
         engine, plain = Engine(self.snapshot), self.plain(model)
         hooks, results = wrapper.hooks(engine), {r.query.qid: r for r in plain}
-        notes: list[AutoTimeNote] = []
 
         def docs_of(r: Result) -> np.ndarray:
-            view, result = engine.view(engine.statistics, self._there(r)), replace(r, notes=[])
-            changed = hooks.adjusted(view, result, r.docs, r.scores)
-            notes.extend(note for note in result.notes if isinstance(note, AutoTimeNote))
-            return r.docs if changed is None else engine.top(r.docs, changed, 1000)[0]
+            view = engine.view(engine.statistics, self._there(r))
+            changed = hooks.adjusted(view, replace(r, notes=[]), (r.docs, r.scores), None)
+            return r.docs if changed is None else engine.top(*changed, 1000)[0]
 
         for query in hooks.rehearsal([r.query for r in plain]):
             docs_of(results[query.qid])
         hooks.rehearsed()
-        return self.precisions([(r.query.qid, docs_of(r)) for r in plain]), notes
+        return np.array([self.precision(r.query.qid, docs_of(r)) for r in plain])
 
     def _there(self, result: Result) -> np.ndarray | None:
         """Which documents there are, as of a query's time."""
@@ -163,7 +164,8 @@ def gains(name: str, every: int) -> list[float]:
     """Of each of the CHOICES relative to no prior, with rm3."""
     collection = searched(name, every)
     without = collection.without("rm3").mean()
-    return [collection.auto("rm3", choice)[0].mean() / without - 1.0 for choice in CHOICES]
+    priors = [AutoPrior(ranker=make_ranker("rm3"), prior=choice) for choice in CHOICES]
+    return [collection.reranked(prior, "rm3").mean() / without - 1.0 for prior in priors]
 
 
 def chosen_without(name: str, every: int = 4) -> Auto:

@@ -24,7 +24,7 @@ from sdretrieval.collection.records import rank_order
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.index.statistics import Statistics
-from sdretrieval.ranking import loops
+from sdretrieval.ranking import loops, pruned_loops
 from sdretrieval.ranking.base import Expansion, Plan, Ranker
 from sdretrieval.ranking.feedback import Feedback, Rows
 from sdretrieval.ranking.notes import Note, PruneNote
@@ -33,7 +33,7 @@ from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel, strongest
 from sdretrieval.ranking.walk import NO_COMPLETION, Best, Completion, Walk, is_wide
 from sdretrieval.ranking.weighting import Weighting
-from sdretrieval.ranking.wrapper import Hooks, View, followed, innermost, wrappers
+from sdretrieval.ranking.wrapper import Hooks, Others, View, followed, innermost, wrappers
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -309,27 +309,51 @@ class Engine:
             result, found = item
             if found is None:
                 docs = candidates[result.query.qid]  # type: ignore[index]
-                self._adjust(result, adjusting, (docs, self.score_docs(result.plan, docs)), self.top, len(docs))
+                found, top, others = (docs, self.score_docs(result.plan, docs)), self.top, None
             else:
-                self._adjust(result, adjusting, found, None if few else self.top_of_all, depth)
-            result.docs, result.scores = result.docs[: options.hits], result.scores[: options.hits]
+                top, others = None if few else self.top_of_all, self._others(result.plan) if few else None
+            docs, scores = self._adjusted(result, adjusting, found, top, max(depth, len(found[0])), others)
+            result.docs, result.scores = docs[: options.hits], scores[: options.hits]
             return result
 
         return self.each(complete, list(zip(results, scored, strict=True)))
 
-    def _adjust(
-        self, result: Result, hooks: Sequence[Hooks], found: Ranked, top: Callable[..., Ranked] | None, depth: int
-    ) -> None:
+    def _adjusted(
+        self,
+        result: Result,
+        hooks: Sequence[Hooks],
+        found: Ranked,
+        top: Callable[..., Ranked] | None,
+        depth: int,
+        others: Others | None,
+    ) -> Ranked:
         """Documents in rank order by scores that the hooks have changed; ``top`` is None where they come in order."""
         docs, scores = found
         for hook in hooks:
             if hook.reach is not None and top is not None:
                 (docs, scores), top = top(docs, scores, depth), None
-            changed = hook.adjusted(self, result, docs[: hook.reach], scores[: hook.reach])
+            n = len(docs) if hook.reach is None else hook.reach
+            changed = hook.adjusted(self, result, (docs[:n], scores[:n]), others)
             if changed is not None:
-                scores = changed if hook.reach is None else followed(changed, scores[hook.reach :])
+                docs, scores = followed(changed, (docs[n:], scores[n:]))
                 top = top or self.top_of_all
-        result.docs, result.scores = (docs, scores) if top is None else top(docs, scores, depth)
+        return (docs, scores) if top is None else top(docs, scores, depth)
+
+    def _others(self, plan: Plan) -> Others | None:
+        """Scores documents from their rows, to the bits of exhaustive scoring; None for plans too wide for that."""
+        model, weighting, s = plan.model, plan.weighting, self.snapshot
+        if not 0 < len(model) <= MOST_WORDS or model.background:
+            return None
+
+        def score(docs: np.ndarray) -> Ranked:
+            docs = docs if self.allowed is None else docs[self.allowed[docs]]
+            A, scores = weighting.term_factors(self.statistics, model.terms), np.empty(len(docs))
+            given = model.terms, model.weights, A, self._doc_factors(weighting), self._length_groups[1], weighting.kind
+            pruned_loops.score_rows(s.doc_ptr, s.doc_terms, s.doc_counts, docs, *given, scores)
+            met = (scores != 0.0) | ~np.signbit(scores)  # -0.0: none of the words
+            return docs[met], self._complete(plan, docs[met], scores[met])
+
+        return score
 
     # -- scoring -------------------------------------------------------------------------------------------------
     def best(self, plans: Sequence[Plan], depth: int) -> list[Ranked]:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:  # the engine imports this module
     from sdretrieval.ranking.feedback import Feedback
 
 W = TypeVar("W", bound="Wrapper")
+Ranked = tuple[np.ndarray, np.ndarray]  # documents and their scores
+Others = Callable[[np.ndarray], Ranked]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +68,12 @@ class Hooks:
         """A factor for each feedback document; None leaves their weights alone."""
         return None
 
-    def adjusted(self, engine: Engine, result: Result, docs: np.ndarray, scores: np.ndarray) -> np.ndarray | None:
-        """Other scores of a query's documents; None leaves them. Where there is a ``reach`` they come in rank order."""
+    def adjusted(self, engine: Engine, result: Result, found: Ranked, others: Others | None) -> Ranked | None:
+        """A query's documents with other scores; None leaves them.
+
+        Where there is a ``reach`` they come in rank order, and ``others`` scores documents that may be ranked as well:
+        those of given ones that have any of the words. It is None where all that may be ranked are there.
+        """
         return None
 
 
@@ -146,12 +152,15 @@ class Wrapper(Ranker):
         return replace(self, **mine)
 
 
-def followed(first: np.ndarray, rest: np.ndarray) -> np.ndarray:
-    """New scores of the first documents, and those of the rest, lowered by as much as keeps them behind."""
-    if len(rest) == 0:
+def followed(first: Ranked, rest: Ranked) -> Ranked:
+    """Documents with new scores, and the rest of a ranking, its scores lowered by as much as keeps it behind."""
+    docs, scores = rest
+    if len(docs) == 0:
         return first
-    below = float(np.nextafter(np.float32(first.min()), np.float32(-np.inf)))  # ranks go by single precision
-    return np.concatenate([first, rest - max(0.0, rest[0] - below)])
+    below = float(np.nextafter(np.float32(first[1].min()), np.float32(-np.inf)))  # ranks go by single precision
+    left = ~np.isin(docs, first[0])
+    lowered = scores[left] - max(0.0, scores[0] - below)
+    return np.concatenate([first[0], docs[left]]), np.concatenate([first[1], lowered])
 
 
 def wrappers(ranker: Ranker) -> Iterator[Wrapper]:

@@ -155,8 +155,8 @@ class OutsiderHooks(Hooks):
     def emphasis(self, query: Query, docs: np.ndarray) -> np.ndarray:
         return np.where(np.arange(len(docs)) == 0, 2.0, 1.0)
 
-    def adjusted(self, engine, result, docs, scores) -> np.ndarray:
-        return scores + 1.0
+    def adjusted(self, engine, result, found, others):
+        return found[0], found[1] + 1.0
 
 
 def test_a_wrapper_from_outside_composes_with_ours():

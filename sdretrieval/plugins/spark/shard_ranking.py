@@ -1,4 +1,4 @@
-"""The driver's side of ranking over shards: the models, unchanged, between two passes.
+"""The driver's side of ranking over shards: the models, unchanged, between two passes (three with a time prior).
 
 For each batch of topics
 
@@ -7,8 +7,9 @@ For each batch of topics
     3  the model is estimated here      in the words of the whole collection, with statistics of the whole
     4  second pass on every shard       the same, with the estimated model
 
-A time prior orders the first documents of all shards together anew, here. Wrappers have the hooks that they have on one
-index (ranking/wrapper.py), given what all shards together know.
+With a time prior step 4 is two passes: the evidence (best scores, their times, first and last time) must be known of
+all shards before any score can be changed. Wrappers have the hooks that they have on one index (ranking/wrapper.py),
+given what all shards together know.
 
 What lies on the driver meanwhile, docs/SPARK.md tells (Limits); the two largest parts have bounds here.
 """
@@ -16,7 +17,7 @@ What lies on the driver meanwhile, docs/SPARK.md tells (Limits); the two largest
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from sdretrieval.collection.records import Ranking, rank_order
+from sdretrieval.collection.records import Ranking
 from sdretrieval.core import sorted_strings
 from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.core.times import UNDATED
@@ -41,6 +42,8 @@ from sdretrieval.ranking.feedback import Feedback, Rows
 from sdretrieval.ranking.notes import PruneNote
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.time.drifting_background import BINS, DOCUMENT_BINS, Drifting, DriftingBackground
+from sdretrieval.ranking.time.prior import Ratio
+from sdretrieval.ranking.time.prior_loops import time_span
 from sdretrieval.ranking.time.wrappers import (
     AsOf,
     BackgroundHooks,
@@ -48,9 +51,10 @@ from sdretrieval.ranking.time.wrappers import (
     LocalBackground,
     TimedFeedback,
     TimePrior,
+    best_places,
     check_times,
 )
-from sdretrieval.ranking.wrapper import Hooks, View, Wrapper, followed, innermost, wrapper_of, wrappers
+from sdretrieval.ranking.wrapper import Hooks, View, Wrapper, innermost, wrapper_of, wrappers
 
 STATISTICS_IN_MEMORY = 1 << 28  # bytes, of the statistics of a batch whose topics each have their own
 RESULTS_IN_MEMORY = 1 << 28  # bytes, of what shards send for a batch
@@ -156,8 +160,10 @@ class ShardedEngine:
         sent = [self._sent(topic, session.background) for topic in topics]
         if options.candidates is not None:
             rankings = self._candidates_ranked(session, topics, sent, options.hits)
+        elif session.prior is not None or session.sent_background is not None:
+            rankings = [hits.ranking for hits in self._adjusted(session, topics, sent, options.hits)]
         else:
-            rankings = list(self._searched(session, topics, sent, options.hits))
+            rankings = [hits.ranking for hits in self._best(sent, [options.hits] * len(sent))]
         for topic, ranking in zip(topics, rankings, strict=True):
             topic.result.ranking = ranking
         return [topic.result for topic in topics]
@@ -237,27 +243,26 @@ class ShardedEngine:
         for topic, scores in zip(topics, self._scores(sent, wanted, session.sent_background), strict=True):  # type: ignore[arg-type]
             assert topic.candidates is not None
             docids, times = heard.take(topic.candidates), heard[topic.candidates]
-            if prior is not None:
-                order = rank_order(docids, scores)
-                docids, scores = [docids[i] for i in order.tolist()], scores[order]
-                scores = _with_prior(prior, topic, scores, times[order], heard)
+            if prior is not None and len(scores):
+                everything = np.arange(len(scores))
+                ties = np.argsort(np.argsort(np.array([docid.encode() for docid in docids], dtype=object)))
+                places, span = best_places(scores, prior.depth, ties), time_span(times, everything)
+                ratio, factor = prior.decide(topic.result, scores[places], times[places], span, heard)
+                scores = ratio.added(scores, times, everything, factor)
             rankings.append(Ranking(docids, scores, hits))
         return rankings
 
-    def _searched(self, session: _Session, topics: list[_Topic], sent: list[SentPlan], hits: int) -> Iterator[Ranking]:
-        """The best documents; a prior orders the first ones anew here."""
-        prior, background = session.prior, session.sent_background
-        depth = hits if prior is None else max(hits, prior.reach)
-        if background is None:
-            found = self._best(sent, [depth] * len(sent))
-        else:
-            found = self.runner.reduce(requests.best_drifted, (sent, depth, background))
-        for topic, best in zip(topics, found, strict=True):
-            ranking = best.ranking
-            if prior is not None:
-                scores = _with_prior(prior, topic, best.scores, best.times, session.heard)
-                ranking = Ranking(ranking.docids, scores, hits)
-            yield ranking
+    def _adjusted(self, session: _Session, topics: list[_Topic], sent: list[SentPlan], hits: int) -> list[Hits]:
+        priors: list[tuple[Ratio, float]] = [(Ratio(), 0.0)] * len(topics)
+        if session.prior is not None:
+            surveyed = self.runner.reduce(requests.survey, (sent, session.prior.depth, session.sent_background))
+            for i, (topic, found) in enumerate(zip(topics, surveyed, strict=True)):
+                if len(found.best.scores):
+                    span = found.low, found.high
+                    priors[i] = session.prior.decide(
+                        topic.result, found.best.scores, found.best.times, span, session.heard
+                    )
+        return self.runner.reduce(requests.adjusted, (sent, priors, hits, session.sent_background))
 
     # -- requests ------------------------------------------------------------------------------------------------
     def _best(self, sent: list[SentPlan], depths: list[int]) -> list[Hits]:
@@ -327,12 +332,6 @@ def _estimate(session: _Session, topic: _Topic, rows: _FetchedRows, prune: int |
     if prune is not None:
         result.plan, lost = pruned(result.plan, prune)
         result.notes.append(PruneNote(lost))
-
-
-def _with_prior(prior: TimePrior, topic: _Topic, scores: np.ndarray, times: np.ndarray, heard: Heard) -> np.ndarray:
-    """Scores of documents in rank order, as one index adjusts them."""
-    first = prior.adjusted(topic.result, scores[: prior.reach], times[: prior.reach], heard)
-    return scores if first is None else followed(first, scores[prior.reach :])
 
 
 # -- wrappers ----------------------------------------------------------------------------------------------------

@@ -53,7 +53,8 @@ a_q is the belief in E as above, E the log likelihood of either half of the topi
 topic itself, by a habit that is spread evenly over the windows, where none could be learnt or the halves disagree.
 
 The collection is what the query sees: as-of counts no later document. Undated documents keep their scores. The first
-thousand documents are ordered anew; those that the words put below them stay below.
+thousand documents are ordered anew, together with those within the bursts: for each first document with c_j > 1/2 the
+widest window of at most 128 documents. All others stay below them, in the order of the words.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ from sdretrieval.ranking.notes import AutoTimeNote
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.time import auto_loops as loops
 from sdretrieval.ranking.time.base import ORDERED, TimeWrapper, described
-from sdretrieval.ranking.wrapper import Hooks, Wrapper
+from sdretrieval.ranking.wrapper import Hooks, Others, Ranked, Wrapper
 
 NO_COUNTS = np.zeros(0, dtype=np.int64)
 REACH = loops.NARROWEST * 2.0 ** np.arange(loops.LEVELS)  # h_l, ms
@@ -92,6 +93,7 @@ ROUNDS = 40  # of EM
 LEAST = 4  # topics that a habit is learnt from
 CELLS = 1 << 16  # steps along the range, by which places in time are found
 PICTURED = np.concatenate([np.arange(24), np.arange(24, ORDERED, 40)])  # documents at whose times a prior is pictured
+CROWD = 128  # documents in a window whose documents all take part, whatever the words say of them
 FEWEST, ONE_IN, MOST = 40, 8, 200  # topics of a call to rehearse with; of how many one; how many at most
 
 
@@ -189,6 +191,11 @@ class Calendar:
     def masses(self, there: There, t: Floats) -> Floats:
         """m_l of the windows around each time."""
         return loops.masses(self.ordered, self._cells, self._per_ms, *there, t, REACH)
+
+    def around(self, t: Floats, without: np.ndarray) -> np.ndarray:
+        """The documents nearest to some times, without given ones: of the widest windows of at most CROWD documents."""
+        inside = self.docs[loops.crowds(self.ordered, self._cells, self._per_ms, t, REACH, CROWD)]
+        return np.setdiff1d(inside, without, assume_unique=True)
 
     def there(self, allowed: np.ndarray | None) -> There:
         """The places of the documents marked in ``allowed``; of all for None."""
@@ -330,7 +337,8 @@ class AutoHooks(Hooks):
         topics, self.rehearsed_topics = self.rehearsed_topics or {}, None
         self.learnt = Rehearsed([topics[qid] for qid in sorted(topics)])
 
-    def adjusted(self, engine: Engine, result: Result, docs: np.ndarray, scores: np.ndarray) -> np.ndarray | None:
+    def adjusted(self, engine: Engine, result: Result, found: Ranked, others: Others | None) -> Ranked | None:
+        docs, scores = found
         unit, z = loops.standardised(scores, SPREAD_DEPTH, self.prior.docs)
         times = self.times[docs].astype(np.float64)
         first, there = self._first(result, docs, times, z), self.calendar.there(engine.allowed)
@@ -342,9 +350,16 @@ class AutoHooks(Hooks):
         told = Told(self.prior, first, self.calendar, there)
         if around is not None:
             told.ask(around, self.learnt.habit(around.time, engine.allowed is not None))
-        rho = told.along(times) if told.is_on and unit > 0.0 else None
-        result.notes.append(told.note(() if rho is None else _pictured(times, rho)))
-        return None if rho is None else scores + unit * rho
+        if not told.is_on or unit == 0.0:
+            result.notes.append(told.note(()))
+            return None
+        if others is not None and told.a_b > 0.0:
+            more, theirs = others(self.calendar.around(told.sure, docs))
+            docs, scores = np.concatenate([docs, more]), np.concatenate([scores, theirs])
+            times = np.concatenate([times, self.times[more].astype(np.float64)])
+        rho = told.along(times)
+        result.notes.append(told.note(_pictured(times, rho)))
+        return docs, scores + unit * rho
 
     def _first(self, result: Result, docs: np.ndarray, times: Floats, z: Floats) -> First:
         """The first documents, or the judged ones, which all rank first."""
@@ -416,6 +431,11 @@ class Told:
     def weights(self) -> Floats:
         """w_j c_j"""
         return loops.burst_weights(self.kernel, self.first.w, self.prior.chance)
+
+    @property
+    def sure(self) -> Floats:
+        """Times of the first documents that rather have a burst around them than not: c_j > 1/2."""
+        return self.first.times[self.weights > 0.5 * self.first.w]
 
     def along(self, times: Floats) -> Floats:
         """ρ at the times of the ranked documents, the first ones being no evidence for themselves; undated ones 0."""

@@ -61,6 +61,27 @@ def masses(ordered, cells, per_ms, first, last, before, t, reach):
 
 
 @njit(cache=True, nogil=True)
+def crowds(ordered, cells, per_ms, t, reach, most):
+    """The places in the widest window of at most ``most`` documents around each time, ascending, none twice."""
+    spans = np.zeros((len(t), 2), np.int64)
+    for j in range(len(t)):
+        for k in range(len(reach)):
+            low = _place(ordered, cells, per_ms, t[j] - reach[k], False)
+            high = _place(ordered, cells, per_ms, t[j] + reach[k], True)
+            if high - low > most:
+                break
+            spans[j] = low, high
+    spans = spans[np.argsort(spans[:, 0])]
+    out, n, end = np.empty(len(t) * most, np.int64), 0, 0
+    for j in range(len(t)):
+        for p in range(max(spans[j, 0], end), spans[j, 1]):
+            out[n] = p
+            n += 1
+        end = max(end, spans[j, 1])
+    return out[:n]
+
+
+@njit(cache=True, nogil=True)
 def outermost(allowed, docs):
     """The place of the first allowed one of some documents, and the place after the last; (0, 0) where none is."""
     first, last = 0, len(docs)

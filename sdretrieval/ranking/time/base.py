@@ -8,7 +8,7 @@ from typing import Any
 from sdretrieval.ranking.base import Ranker
 from sdretrieval.ranking.wrapper import Wrapper
 
-ORDERED = 1000  # first documents that a time prior orders anew: one that no word puts among them, no date does
+ORDERED = 1000  # first documents that the automatic prior orders anew
 
 # What a manifest says about time where no wrapper says otherwise.
 NO_TIME: dict[str, Any] = {

@@ -102,13 +102,13 @@ class Ratio:
         total = self.size * self.gain
         return 1.0 - self.price / total if total > self.price else 0.0
 
-    def added(self, scores: Floats, times: np.ndarray, factor: float) -> Floats | None:
-        """score + factor · ρ(t_D), by the documents' times; None where that is the score."""
+    def added(self, scores: Floats, times: np.ndarray, docs: np.ndarray, factor: float) -> Floats:
+        """score + factor · ρ(t_D) for each of ``docs``; ``times`` are those of the whole snapshot."""
         if factor == 0.0 or (self.table is None and self.exact is None):
-            return None
+            return scores
         if self.exact is not None:
-            return loops.add_recency(scores, times, *(*self.exact, factor))
-        return loops.add_table(scores, times, self.table, self.low, self.step, self.now, self.future, factor)
+            return loops.add_recency(scores, times, docs, *(*self.exact, factor))
+        return loops.add_table(scores, times, docs, self.table, self.low, self.step, self.now, self.future, factor)
 
 
 def _check_floor(value: float) -> None:

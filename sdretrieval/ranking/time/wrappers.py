@@ -32,7 +32,8 @@ from sdretrieval.ranking.notes import TimeNote
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.retrieval import candidates_of
 from sdretrieval.ranking.time.auto import Auto, AutoPrior
-from sdretrieval.ranking.time.base import ORDERED, TimeWrapper, described
+from sdretrieval.ranking.time.base import TimeWrapper, described
+from sdretrieval.ranking.time.best import Ties, best_places
 from sdretrieval.ranking.time.drifting_background import Drifting, DriftingBackground
 from sdretrieval.ranking.time.prior import (
     AUTO,
@@ -41,12 +42,13 @@ from sdretrieval.ranking.time.prior import (
     SPREAD_DEPTH,
     Density,
     Prior,
-    Ranked,
+    Ratio,
     Recency,
     weight_of,
 )
+from sdretrieval.ranking.time.prior import Ranked as Evidence
 from sdretrieval.ranking.time.prior_loops import survey, time_span
-from sdretrieval.ranking.wrapper import Hooks, View, Wrapper, followed
+from sdretrieval.ranking.wrapper import Hooks, Others, Ranked, View, Wrapper, followed
 
 TEMPERATURE = 2.0  # of the evidence's weights: exp(score / (2 spreads)), so that fifty documents are worth about twenty
 
@@ -97,17 +99,18 @@ class TimePrior(TimeWrapper):
         return PriorHooks(self, engine.snapshot)
 
     @property
-    def reach(self) -> int:
-        """How many of the first documents the prior looks at, and orders anew."""
-        return max(ORDERED, COMPARED * self.time_docs)
+    def depth(self) -> int:
+        """How many of the best documents the prior looks at."""
+        return max(SPREAD_DEPTH, COMPARED * self.time_docs)
 
-    def adjusted(self, result: Result, scores: Floats, times: np.ndarray, times_of_docs: Any) -> Floats | None:
-        """score + w · s · ρ(t_D) of the first documents, in rank order, None for no change; noted in the result.
+    def decide(
+        self, result: Result, scores: Floats, times: np.ndarray, span: tuple[float, float], times_of_docs: Any
+    ) -> tuple[Ratio, float]:
+        """ρ, and the factor it is added with: w times the spread of the best scores. Noted in the result.
 
-        ``times_of_docs[docs]`` are the times of feedback documents.
+        ``scores`` and ``times`` are those of the ``depth`` best documents in rank order, ``span`` the first and last
+        time of all that are ranked; ``times_of_docs[docs]`` are the times of feedback documents.
         """
-        if len(scores) == 0:
-            return None
         n, feedback, query_time = self.time_docs, result.feedback, result.query.time
         by = {"rank": 1, "uniform": 2}.get(self.evidence, 0)
         unit, compared, first, weights = survey(scores, times, n, COMPARED * n, SPREAD_DEPTH, TEMPERATURE, by)
@@ -119,22 +122,28 @@ class TimePrior(TimeWrapper):
             kept = np.isfinite(first) & (weights > 0)
             first, weights = first[kept], weights[kept] / max(float(weights[kept].sum()), 1e-300)
         ratio = self.prior.ratio(
-            Ranked(None if query_time is None else float(query_time), *time_span(times), compared, first, weights)
+            Evidence(None if query_time is None else float(query_time), *span, compared, first, weights)
         )
         weight = weight_of(self.prior, ratio, self.weight)
         note = TimeNote(self.prior.name, weight, ratio.gain, ratio.size, ratio.bandwidth, ratio.has_time)
         result.notes.append(note)
-        return ratio.added(scores, times, weight * unit)
+        return ratio, weight * unit
 
 
 class PriorHooks(Hooks):
     adjusts = True
 
     def __init__(self, wrapper: TimePrior, snapshot: Snapshot) -> None:
-        self.wrapper, self.times, self.reach = wrapper, np.asarray(snapshot.times), wrapper.reach
+        self.wrapper, self.ranks, self.times = wrapper, snapshot.docid_rank, np.asarray(snapshot.times)
 
-    def adjusted(self, engine: Engine, result: Result, docs: np.ndarray, scores: np.ndarray) -> np.ndarray | None:
-        return self.wrapper.adjusted(result, scores, self.times[docs], self.times)
+    def adjusted(self, engine: Engine, result: Result, found: Ranked, others: Others | None) -> Ranked | None:
+        docs, scores = found
+        if len(docs) == 0:
+            return None
+        places = best_places(scores, self.wrapper.depth, Ties(self.ranks, docs))
+        best, span = self.times[docs[places]], time_span(self.times, docs)
+        ratio, factor = self.wrapper.decide(result, scores[places], best, span, self.times)
+        return docs, ratio.added(scores, self.times, docs, factor)
 
 
 # -- as-of retrieval ---------------------------------------------------------------------------------------------
@@ -312,9 +321,9 @@ class BackgroundHooks(Hooks):
             return view
         return replace(view, statistics=self.background.statistics_at(query.time, view.statistics))
 
-    def adjusted(self, engine: Engine, result: Result, docs: np.ndarray, scores: np.ndarray) -> np.ndarray | None:
+    def adjusted(self, engine: Engine, result: Result, found: Ranked, others: Others | None) -> Ranked | None:
         is_smoothed = result.plan.weighting.is_language_model
-        return self.background.score_docs(engine, result.plan, docs) if is_smoothed else None
+        return (found[0], self.background.score_docs(engine, result.plan, found[0])) if is_smoothed else None
 
 
 # -- all of them -------------------------------------------------------------------------------------------------
@@ -392,9 +401,9 @@ def prior_on_run(
         docs = candidates[query.qid]
         own = dict(zip(run[query.qid].docids, run[query.qid].scores.tolist(), strict=True))
         docs, scores = engine.top(docs, np.array([own[docid] for docid in snapshot.docids.take(docs)]), len(docs))
-        result, first = Result(query, docs, scores, model.first(query, engine.statistics)), slice(hooks.reach)
-        changed = hooks.adjusted(engine, result, docs[first], scores[first])
-        return docs, scores if changed is None else followed(changed, scores[hooks.reach :])
+        result, n = Result(query, docs, scores, model.first(query, engine.statistics)), hooks.reach or len(docs)
+        changed = hooks.adjusted(engine, result, (docs[:n], scores[:n]), None)
+        return (docs, scores) if changed is None else followed(changed, (docs[n:], scores[n:]))
 
     for query in hooks.rehearsal(list(queries.values())):
         adjusted(query)
