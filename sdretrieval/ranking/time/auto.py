@@ -192,9 +192,9 @@ class Calendar:
         """m_l of the windows around each time."""
         return loops.masses(self.ordered, self._cells, self._per_ms, *there, t, REACH)
 
-    def around(self, t: Floats, without: np.ndarray) -> np.ndarray:
+    def around(self, there: There, t: Floats, without: np.ndarray) -> np.ndarray:
         """The documents nearest to some times, without given ones: of the widest windows of at most CROWD documents."""
-        inside = self.docs[loops.crowds(self.ordered, self._cells, self._per_ms, t, REACH, CROWD)]
+        inside = self.docs[loops.crowds(self.ordered, self._cells, self._per_ms, *there, t, REACH, CROWD)]
         return np.setdiff1d(inside, without, assume_unique=True)
 
     def there(self, allowed: np.ndarray | None) -> There:
@@ -354,7 +354,7 @@ class AutoHooks(Hooks):
             result.notes.append(told.note(()))
             return None
         if others is not None and told.a_b > 0.0:
-            more, theirs = others(self.calendar.around(told.sure, docs))
+            more, theirs = others(self.calendar.around(there, told.sure, docs))
             docs, scores = np.concatenate([docs, more]), np.concatenate([scores, theirs])
             times = np.concatenate([times, self.times[more].astype(np.float64)])
         rho = told.along(times)

@@ -61,18 +61,22 @@ def masses(ordered, cells, per_ms, first, last, before, t, reach):
 
 
 @njit(cache=True, nogil=True)
-def crowds(ordered, cells, per_ms, t, reach, most):
-    """The places in the widest window of at most ``most`` documents around each time, ascending, none twice."""
+def crowds(ordered, cells, per_ms, first, last, before, t, reach, most):
+    """The places in the widest window of at most ``most`` of the documents there are around each time.
+
+    Ascending, none twice; documents that are not there may be among them.
+    """
     spans = np.zeros((len(t), 2), np.int64)
     for j in range(len(t)):
         for k in range(len(reach)):
-            low = _place(ordered, cells, per_ms, t[j] - reach[k], False)
-            high = _place(ordered, cells, per_ms, t[j] + reach[k], True)
-            if high - low > most:
+            low = max(_place(ordered, cells, per_ms, t[j] - reach[k], False), first)
+            high = min(_place(ordered, cells, per_ms, t[j] + reach[k], True), last)
+            if (high - low if len(before) == 0 else before[high] - before[low]) > most:
                 break
-            spans[j] = low, high
-    spans = spans[np.argsort(spans[:, 0])]
-    out, n, end = np.empty(len(t) * most, np.int64), 0, 0
+            spans[j] = low, max(low, high)
+    spans, n = spans[np.argsort(spans[:, 0])], 0
+    out = np.empty((spans[:, 1] - spans[:, 0]).sum(), np.int64)
+    end = 0
     for j in range(len(t)):
         for p in range(max(spans[j, 0], end), spans[j, 1]):
             out[n] = p
