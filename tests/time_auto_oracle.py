@@ -48,10 +48,10 @@ def bursts(first: list[tuple[float, float]], background: list[float], chance: fl
 
 
 def crowds(centres: list[float], background: list[float]) -> list[tuple[float, float]]:
-    """First and last time of the widest window of at most 128 documents around each of some times."""
+    """First and last time of the widest window of at most 64 documents around each of some times."""
     found = []
     for centre in centres:
-        fitting = [h for h in REACH if sum(abs(other - centre) <= h for other in background) <= 128]
+        fitting = [h for h in REACH if sum(abs(other - centre) <= h for other in background) <= 64]
         found += [(centre - fitting[-1], centre + fitting[-1])] if fitting else []
     return found
 

@@ -54,7 +54,7 @@ topic itself, by a habit that is spread evenly over the windows, where none coul
 
 The collection is what the query sees: as-of counts no later document. Undated documents keep their scores. The first
 thousand documents are ordered anew, together with those within the bursts: for each first document with c_j > 1/2 the
-widest window of at most 128 documents. All others stay below them, in the order of the words.
+widest window of at most 64 documents. All others stay below them, in the order of the words.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ ROUNDS = 40  # of EM
 LEAST = 4  # topics that a habit is learnt from
 CELLS = 1 << 16  # steps along the range, by which places in time are found
 PICTURED = np.concatenate([np.arange(24), np.arange(24, ORDERED, 40)])  # documents at whose times a prior is pictured
-CROWD = 128  # documents in a window whose documents all take part, whatever the words say of them
+CROWD = 64  # documents in a window whose documents all take part, whatever the words say of them
 FEWEST, ONE_IN, MOST = 40, 8, 200  # topics of a call to rehearse with; of how many one; how many at most
 
 
@@ -194,8 +194,8 @@ class Calendar:
 
     def around(self, there: There, t: Floats, without: np.ndarray) -> np.ndarray:
         """The documents nearest to some times, without given ones: of the widest windows of at most CROWD documents."""
-        inside = self.docs[loops.crowds(self.ordered, self._cells, self._per_ms, *there, t, REACH, CROWD)]
-        return np.setdiff1d(inside, without, assume_unique=True)
+        places = loops.crowds(self.ordered, self._cells, self._per_ms, *there, t, REACH, CROWD)
+        return loops.others(self.docs[places], np.sort(without))
 
     def there(self, allowed: np.ndarray | None) -> There:
         """The places of the documents marked in ``allowed``; of all for None."""

@@ -86,6 +86,18 @@ def crowds(ordered, cells, per_ms, first, last, before, t, reach, most):
 
 
 @njit(cache=True, nogil=True)
+def others(docs, known):
+    """Those of some documents that are not among the known ones, which are ascending."""
+    out, n = np.empty(len(docs), np.int64), 0
+    for d in docs:
+        place = np.searchsorted(known, d)
+        if place == len(known) or known[place] != d:
+            out[n] = d
+            n += 1
+    return out[:n]
+
+
+@njit(cache=True, nogil=True)
 def outermost(allowed, docs):
     """The place of the first allowed one of some documents, and the place after the last; (0, 0) where none is."""
     first, last = 0, len(docs)
