@@ -307,11 +307,11 @@ class Engine:
 
         def complete(item: tuple[Result, Ranked | None]) -> Result:
             result, found = item
+            top: Callable[..., Ranked] | None = None if few else self.top_of_all
+            others = self._others(result.plan) if few and found is not None else None
             if found is None:
                 docs = candidates[result.query.qid]  # type: ignore[index]
-                found, top, others = (docs, self.score_docs(result.plan, docs)), self.top, None
-            else:
-                top, others = None if few else self.top_of_all, self._others(result.plan) if few else None
+                found, top = (docs, self.score_docs(result.plan, docs)), self.top
             docs, scores = self._adjusted(result, adjusting, found, top, max(depth, len(found[0])), others)
             result.docs, result.scores = docs[: options.hits], scores[: options.hits]
             return result

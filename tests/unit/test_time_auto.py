@@ -82,7 +82,8 @@ def expected(snapshot: Snapshot, plain, learnt=None):
             continue
         rho = 0.0
         if times[d] != UNDATED:
-            rho = a_b * log_burst(t, place.get(d)) + (a_q * log_near(t) if log_near is not None else 0.0)
+            near = a_q * log_near(t) if log_near is not None else 0.0
+            rho = a_b * log_burst(t, place.get(d)) + (near if rank < 1000 else min(near, 0.0))
         scores[d] = score + unit * rho
     return scores
 

@@ -54,7 +54,7 @@ topic itself, by a habit that is spread evenly over the windows, where none coul
 
 The collection is what the query sees: as-of counts no later document. Undated documents keep their scores. The first
 thousand documents are ordered anew, together with those within the bursts: for each first document with c_j > 1/2 the
-widest window of at most 64 documents. All others stay below them, in the order of the words.
+widest window of at most 64 documents, which nearness does not raise. All others stay below, in the order of the words.
 """
 
 from __future__ import annotations
@@ -357,7 +357,7 @@ class AutoHooks(Hooks):
             more, theirs = others(self.calendar.around(there, told.sure, docs))
             docs, scores = np.concatenate([docs, more]), np.concatenate([scores, theirs])
             times = np.concatenate([times, self.times[more].astype(np.float64)])
-        rho = told.along(times)
+        rho = told.along(times, len(found[0]))
         result.notes.append(told.note(_pictured(times, rho)))
         return docs, scores + unit * rho
 
@@ -365,7 +365,7 @@ class AutoHooks(Hooks):
         """The first documents, or the judged ones, which all rank first."""
         if result.feedback is None or not result.feedback.judged:
             places = np.flatnonzero(times[: self.prior.docs] != UNDATED)
-            times, ranks, z = times[places], places + 1.0, z[places]
+            times, ranks, z = times[places], places.astype(np.float64) + 1.0, z[places]
         else:
             judged = result.feedback.docs
             judged = judged[self.times[judged] != UNDATED]
@@ -390,8 +390,9 @@ class AutoHooks(Hooks):
 
 def _pictured(times: Floats, rho: Floats) -> tuple[tuple[int, float], ...]:
     places = PICTURED[: np.searchsorted(PICTURED, len(times))]
-    known = sorted(zip(times[places].tolist(), rho[places].tolist(), strict=True))
-    return tuple((int(t), value) for t, value in known if t != UNDATED)
+    places = places[times[places] != UNDATED]
+    places = places[np.argsort(times[places])]
+    return tuple(zip(times[places].astype(np.int64).tolist(), rho[places].tolist(), strict=True))
 
 
 class Told:
@@ -437,18 +438,21 @@ class Told:
         """Times of the first documents that rather have a burst around them than not: c_j > 1/2."""
         return self.first.times[self.weights > 0.5 * self.first.w]
 
-    def along(self, times: Floats) -> Floats:
-        """ρ at the times of the ranked documents, the first ones being no evidence for themselves; undated ones 0."""
+    def along(self, times: Floats, n_ranked: int) -> Floats:
+        """ρ at the times of documents, the first ones being no evidence for themselves; undated ones 0.
+
+        Only those that the words rank, the first ``n_ranked``, are raised for their nearness to the query's time.
+        """
         rho = np.zeros(len(times))
         if self.a_b > 0.0:
             first = self.first
             ratios = loops.burst_ratios(times, first.times, self.towers, self.weights)
             loops.leave_out(ratios, first.places, self.kernel, self.weights, first.w)
-            loops.add_log(rho, ratios, times, self.a_b, FLOOR)
+            loops.add_log(rho, ratios, times, self.a_b, FLOOR, len(times))
         if self.a_q > 0.0:
             assert self.around is not None
             ratios = 1.0 - self.share + self.share * self.habit.tower(self.around)
-            loops.add_log(rho, ratios[loops.levels_to(times, self.around.time)], times, self.a_q, FLOOR)
+            loops.add_log(rho, ratios[loops.levels_to(times, self.around.time)], times, self.a_q, FLOOR, n_ranked)
         return rho
 
     def note(self, curve: tuple[tuple[int, float], ...]) -> AutoTimeNote:

@@ -196,11 +196,12 @@ def leave_out(ratios, places, kernel, weights, w):
 
 
 @njit(cache=True, nogil=True)
-def add_log(rho, ratios, t, factor, floor):
-    """factor · log max(ratio, floor), added where there is a date."""
+def add_log(rho, ratios, t, factor, floor, raised):
+    """factor · log max(ratio, floor), added where there is a date; beyond the first ``raised`` only if negative."""
     for i in range(len(rho)):
         if t[i] != UNDATED:
-            rho[i] += factor * log(max(ratios[i], floor))
+            value = factor * log(max(ratios[i], floor))
+            rho[i] += value if i < raised else min(value, 0.0)
 
 
 @njit(cache=True, nogil=True)
