@@ -18,7 +18,10 @@ def tower(t: float, centre: float, shares: list[float], mass: list[float]) -> fl
 
 
 def bursts(first: list[tuple[float, float]], background: list[float], chance: float = 0.05):
-    """(evidence, function of a time and the place of a first document or None to log r_b); first: (rank, time)."""
+    """(evidence, function of a time and the place of a first document or None to log r_b, times surely in bursts).
+
+    first: (rank, time)
+    """
     shares = [1 / 24] * 24
     mass = [masses(t, background) for _, t in first]
     n = len(first)
@@ -41,7 +44,16 @@ def bursts(first: list[tuple[float, float]], background: list[float], chance: fl
         lifted = sum(w[j] * c[j] * (tower(t, first[j][1], shares, mass[j]) - 1) for j in range(n) if j != me)
         return log(max(1 + lifted / (1 - (0 if me is None else w[me])), 0.02))
 
-    return evidence, log_r
+    return evidence, log_r, [t for (_, t), probability in zip(first, c, strict=True) if probability > 0.5]
+
+
+def crowds(centres: list[float], background: list[float]) -> list[tuple[float, float]]:
+    """First and last time of the widest window of at most 64 documents around each of some times."""
+    found = []
+    for centre in centres:
+        fitting = [h for h in REACH if sum(abs(other - centre) <= h for other in background) <= 64]
+        found += [(centre - fitting[-1], centre + fitting[-1])] if fitting else []
+    return found
 
 
 def nearness(

@@ -10,13 +10,14 @@ import csv
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sdretrieval.collection.records import Qrels
+from sdretrieval.cli.document_options import moment
+from sdretrieval.collection.records import Qrels, Run
 from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.core.files import atomic_writer
 from sdretrieval.core.tables import json_number, number, probability, text_table
@@ -38,6 +39,7 @@ examples:
   sdretrieval evaluate qrels/cacm.txt runs/ql.trec SD=runs/sd.trec --baseline runs/ql.trec --test t wilcoxon
   sdretrieval evaluate qrels/cacm.txt runs/bm25.trec runs/sd.trec --residual feedback.txt
   sdretrieval evaluate qrels/mb.txt runs/ql.trec --by-time week --topic-times topics.times.tsv
+  sdretrieval evaluate qrels/mb.txt runs/ql.trec --topic-times topics.times.tsv --from 2011-02-01
 
 Measures are written as ir_measures writes them (AP, P@5, nDCG@10, RR, R@1000, AP(rel=2), IPrec@0.1);
 trec_eval's names (map, P_5, ndcg_cut_10) are understood. Topics are counted as trec_eval counts them, and
@@ -140,6 +142,9 @@ def add_output_arguments(parser: Any, *forms: str) -> None:
 
 def add_times_arguments(group: Any) -> None:
     group.add_argument("--topic-times", metavar="FILE", help="query times: qid, tab, time")
+    since = "only topics asked at this time or later, as in 2011-02-08 (with --topic-times)"
+    group.add_argument("--from", dest="since", metavar="TIME", type=moment, help=since)
+    group.add_argument("--until", metavar="TIME", type=moment, help="only topics asked before this time")
     group.add_argument("--doc-times", metavar="FILE", help="document times: docid, tab, time")
     group.add_argument("--index", metavar="PATH", help="index whose document times are used")
 
@@ -228,12 +233,17 @@ def evaluate_runs(args: argparse.Namespace, *, beside: bool = False) -> Evaluate
 
     qrels, seen = qrels_of(args.qrels), Qrels({}) if args.residual is None else qrels_of(args.residual)
     qrels = residual_qrels(qrels, seen) if seen else qrels
+    asked = asked_within(args)
+    if asked is not None:
+        qrels = Qrels({qid: grades for qid, grades in qrels.items() if qid in asked})
     evaluator = Evaluator(qrels, args.measures, complete=args.complete, rel=args.rel)
     specs, baselines = args.runs, []
     for baseline in args.baseline:
         specs, _ = with_baseline(specs, baseline)
     baselines = [with_baseline(specs, baseline)[1] for baseline in args.baseline]
     runs = read_runs(specs, beside=beside)
+    if asked is not None:
+        runs = [replace(named, run=_of_topics(named.run, asked)) for named in runs]
     if seen:
         runs = [replace(named, run=residual_run(named.run, seen)) for named in runs]
     if args.condensed or args.depth:
@@ -251,6 +261,30 @@ def evaluate_runs(args: argparse.Namespace, *, beside: bool = False) -> Evaluate
             )
     print_notes(evaluations)
     return EvaluatedRuns(qrels, runs, evaluations, tuple(place or 0 for place in baselines) or (0,))
+
+
+def asked_within(args: argparse.Namespace) -> set[str] | None:
+    """The topics asked between --from and --until; None where neither is given."""
+    since, until = getattr(args, "since", None), getattr(args, "until", None)
+    if since is None and until is None:
+        return None
+    if args.topic_times is None:
+        raise ParameterError("--from and --until need the query times", remedy="Pass --topic-times FILE.")
+    from sdretrieval.collection.trec import read_times
+
+    times = read_times(args.topic_times)
+    asked = {q for q, t in times.items() if (since is None or t >= since) and (until is None or t < until)}
+    if not asked:
+        raise InputError(
+            f"none of the {len(times)} topics was asked in that period",
+            file=args.topic_times,
+            remedy="--until is not part of the period: it must be later than --from.",
+        )
+    return asked
+
+
+def _of_topics(run: Run, qids: Container[str]) -> Run:
+    return Run({qid: ranking for qid, ranking in run.items() if qid in qids}, run.tag)
 
 
 def print_notes(evaluations: Sequence[Evaluation]) -> None:

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from sdretrieval.cli.bar_tables import bar_table, column, significant, wrapped
+from sdretrieval.core.times import format_time
 from sdretrieval.ranking.explain import DocumentExplanation, Explanation, FeedbackDocument
 
 SHOWN = 10  # documents of the ranking
+PERIODS = 12  # of the picture of a time prior
 # Label and legend of what is not one word's.
 PARTS = {
     "other_words": ("other words", "words outside the model, which weigh as general English does"),
@@ -27,6 +29,8 @@ def explanation_text(e: Explanation, width: int = 100, top: int = 20) -> str:
     if e.feedback:
         sections.append(_feedback_table(e, width, top))
     sections.append(_words_table(e, width, top))
+    if e.notes.get("time_curve"):
+        sections.append(_time_table(e.notes["time_curve"], width))
     sections += [_document_table(e, document, width, top) for document in e.documents]
     if not e.documents:
         sections.append(_ranking_table(e, width, top))
@@ -143,6 +147,20 @@ def _words_table(e: Explanation, width: int, top: int) -> list[str]:
     if rest:
         lines.append(f"  … {len(rest)} more words, bringing {significant(sum(w.contribution for w in rest))}")
     return lines + wrapped("* in the query; lift: share of the model's weight / share in the collection", width)
+
+
+def _time_table(curve: Sequence[tuple[int, float]], width: int) -> list[str]:
+    """What the time of a document adds, by periods with the same number of documents."""
+    parts = [curve[i * len(curve) // PERIODS : (i + 1) * len(curve) // PERIODS] for i in range(PERIODS)]
+    parts = [part for part in parts if part]
+    strongest = [max((rho for _, rho in part), key=abs) for part in parts]
+    columns = [
+        ("from", [format_time(part[0][0])[:10] for part in parts]),
+        ("until", [format_time(part[-1][0])[:10] for part in parts]),
+        column("nats", strongest),
+    ]
+    lines = ["What a document's time adds, where it adds or takes most", *bar_table(columns, strongest, width)]
+    return lines + wrapped("periods of as many documents each, of the first ones and some below them", width)
 
 
 def _ranking_table(e: Explanation, width: int, top: int) -> list[str]:

@@ -225,6 +225,8 @@ def note_of(args, verb: str, ranker, snapshot, report: Report, inputs: dict) -> 
     note = manifest(verb=verb, ranker=ranker, snapshot=snapshot, inputs=inputs, options=settings, command=args.command)
     if chosen := time_options.chosen_for_manifest(report):
         note["time prior by topic"] = chosen
+        curves = {qid: told.curve for qid, told in report.time_chosen.items() if told.curve}
+        note["time prior along time"] = {qid: [[t, round(rho, 3)] for t, rho in curve] for qid, curve in curves.items()}
     return note
 
 

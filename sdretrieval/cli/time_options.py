@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from sdretrieval.cli.document_options import moment
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.estimate.time.kernels import kernel_names
 
@@ -192,16 +193,6 @@ def say_leaks(found: Run, ranker: Ranker, topics: list[Topic], snapshot: Snapsho
     else:
         past, unrestricted = again(as_of), found
     print(leaks(past, unrestricted, topics, snapshot, inclusive=as_of.inclusive), file=sys.stderr)
-
-
-def moment(text: str) -> int:
-    """argparse type: a time, in ms since 1970."""
-    from sdretrieval.core.times import parse_time
-
-    try:
-        return parse_time(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def plays_a_part(args: argparse.Namespace) -> bool:

@@ -24,7 +24,7 @@ from sdretrieval.collection.records import rank_order
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.index.statistics import Statistics
-from sdretrieval.ranking import loops
+from sdretrieval.ranking import loops, pruned_loops
 from sdretrieval.ranking.base import Expansion, Plan, Ranker
 from sdretrieval.ranking.feedback import Feedback, Rows
 from sdretrieval.ranking.notes import Note, PruneNote
@@ -33,7 +33,7 @@ from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel, strongest
 from sdretrieval.ranking.walk import NO_COMPLETION, Best, Completion, Walk, is_wide
 from sdretrieval.ranking.weighting import Weighting
-from sdretrieval.ranking.wrapper import Hooks, View, innermost, wrappers
+from sdretrieval.ranking.wrapper import Hooks, Others, View, followed, innermost, wrappers
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -169,7 +169,7 @@ class Engine:
         self, model: Ranker, hooks: Sequence[Hooks], queries: Sequence[Query], options: RankOptions
     ) -> Iterator[Result]:
         size = BATCH
-        if any(hook.adjusts for hook in hooks):  # all scores are held, in every thread
+        if any(hook.adjusts and hook.reach is None for hook in hooks):  # all scores are held, in every thread
             size = min(size, SCORES_IN_MEMORY // max(3 * self.threads * self.snapshot.n_docs, 1))
         if self.threads > 1:  # several batches for each thread
             size = min(size, -(-len(queries) // (4 * self.threads)))
@@ -301,25 +301,64 @@ class Engine:
         plans, candidates = [result.plan for result in results], options.candidates
         adjusting = [hook for hook in reversed(hooks) if hook.adjusts]  # the innermost first
         if candidates is None and not adjusting:
-            for result, found in zip(results, self.best(plans, options.hits), strict=True):
-                result.docs, result.scores = found
+            for result, ranked in zip(results, self.best(plans, options.hits), strict=True):
+                result.docs, result.scores = ranked
             return results
-        # Scores that change afterwards are wanted for all documents.
-        scored = [None] * len(plans) if candidates is not None else self.score_all(plans)
+        few = all(hook.reach is not None for hook in adjusting)  # no scores but those of the first documents change
+        depth = max([options.hits, *(hook.reach or 0 for hook in adjusting)])
+        scored: Sequence[Ranked | None] = [None] * len(plans)
+        if candidates is None:
+            scored = self.best(plans, depth) if few else self.score_all(plans)
 
         def complete(item: tuple[Result, Ranked | None]) -> Result:
             result, found = item
-            docs = candidates[result.query.qid] if candidates is not None else found[0]  # type: ignore[index]
-            scores = self.score_docs(result.plan, docs) if found is None else found[1]
-            for hook in adjusting:
-                adjustment = hook.decide(self, result, docs, scores)
-                if adjustment is not None:
-                    scores = adjustment.apply(docs, scores)
-            top = self.top if found is None else self.top_of_all
-            result.docs, result.scores = top(docs, scores, options.hits)
+            top: Callable[..., Ranked] | None = None if few else self.top_of_all
+            others = self._others(result.plan) if few and found is not None else None
+            if found is None:
+                docs = candidates[result.query.qid]  # type: ignore[index]
+                found, top = (docs, self.score_docs(result.plan, docs)), self.top
+            docs, scores = self._adjusted(result, adjusting, found, top, max(depth, len(found[0])), others)
+            result.docs, result.scores = docs[: options.hits], scores[: options.hits]
             return result
 
         return self.each(complete, list(zip(results, scored, strict=True)))
+
+    def _adjusted(
+        self,
+        result: Result,
+        hooks: Sequence[Hooks],
+        found: Ranked,
+        top: Callable[..., Ranked] | None,
+        depth: int,
+        others: Others | None,
+    ) -> Ranked:
+        """Documents in rank order by scores that the hooks have changed; ``top`` is None where they come in order."""
+        docs, scores = found
+        for hook in hooks:
+            if hook.reach is not None and top is not None:
+                (docs, scores), top = top(docs, scores, depth), None
+            n = len(docs) if hook.reach is None else hook.reach
+            changed = hook.adjusted(self, result, (docs[:n], scores[:n]), others)
+            if changed is not None:
+                docs, scores = followed(changed, (docs[n:], scores[n:]))
+                top = top or self.top_of_all
+        return (docs, scores) if top is None else top(docs, scores, depth)
+
+    def _others(self, plan: Plan) -> Others | None:
+        """Scores documents from their rows, to the bits of exhaustive scoring; None for plans too wide for that."""
+        model, weighting, s = plan.model, plan.weighting, self.snapshot
+        if not 0 < len(model) <= MOST_WORDS or model.background:
+            return None
+
+        def score(docs: np.ndarray) -> Ranked:
+            docs = docs if self.allowed is None else docs[self.allowed[docs]]
+            A, scores = weighting.term_factors(self.statistics, model.terms), np.empty(len(docs))
+            given = model.terms, model.weights, A, self._doc_factors(weighting), self._length_groups[1], weighting.kind
+            pruned_loops.score_rows(s.doc_ptr, s.doc_terms, s.doc_counts, docs, *given, scores)
+            met = (scores != 0.0) | ~np.signbit(scores)  # -0.0: none of the words
+            return docs[met], self._complete(plan, docs[met], scores[met])
+
+        return score
 
     # -- scoring -------------------------------------------------------------------------------------------------
     def best(self, plans: Sequence[Plan], depth: int) -> list[Ranked]:

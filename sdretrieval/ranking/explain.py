@@ -243,6 +243,7 @@ def explain(
             notes["parts"] = {name: _words_of(words, snapshot) for name, words in notes["parts"].items()}
     if told := [str(note) for note in result.notes if isinstance(note, TimeNote | AutoTimeNote)]:
         notes["time"] = "; ".join(told)
+        notes["time_curve"] = [list(p) for note in result.notes for p in getattr(note, "curve", ())]
     if result.feedback is not None and result.feedback.judged and result.feedback.unjudged:
         notes["unjudged"] = result.feedback.unjudged
     return Explanation(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from sdretrieval.ranking.base import Ranker
-from sdretrieval.ranking.wrapper import Adjustment, Hooks, Wrapper, wrappers
+from sdretrieval.ranking.wrapper import Hooks, Others, Ranked, Wrapper, wrappers
 
 if TYPE_CHECKING:
     from sdretrieval.ranking.engine import Engine, Result
@@ -48,14 +48,10 @@ class MixedRunHooks(Hooks):
     def __init__(self, wrapper: MixedRun) -> None:
         self.own, self.weight = wrapper.own, wrapper.weight
 
-    def decide(self, engine: Engine, result: Result, docs: np.ndarray, scores: np.ndarray) -> Adjustment | None:
-        run = self.own[result.query.qid]
-
-        def apply(docs: np.ndarray, scores: np.ndarray) -> np.ndarray:
-            given = np.array([run[doc] for doc in docs.tolist()])
-            return (1.0 - self.weight) * standardised(scores) + self.weight * standardised(given)
-
-        return Adjustment(apply)
+    def adjusted(self, engine: Engine, result: Result, found: Ranked, others: Others | None) -> Ranked:
+        (docs, scores), run = found, self.own[result.query.qid]
+        given = np.array([run[doc] for doc in docs.tolist()])
+        return docs, (1.0 - self.weight) * standardised(scores) + self.weight * standardised(given)
 
 
 def standardised(scores: np.ndarray) -> np.ndarray:

@@ -41,6 +41,7 @@ class AutoTimeNote:
 
     near_share   of the topic's documents, near the query's time; ``learnt_from`` so many topics of the call
     asked_at     the query's time, ``densest`` the time around which the first documents crowd most, ms
+    curve        what a document's time adds, in nats, at some times, ms; nothing where that is nothing
     """
 
     prior: str
@@ -52,6 +53,7 @@ class AutoTimeNote:
     learnt_from: int
     asked_at: float | None
     densest: float | None
+    curve: tuple[tuple[int, float], ...] = ()
 
     has_time = True  # it does without the query's time where there is none
 

@@ -238,6 +238,17 @@ def best_documents(
     return filled, floor, is_number, warm
 
 
+@njit(cache=True, nogil=True)
+def score_rows(doc_ptr, doc_terms, doc_counts, docs, terms, weights, A, B, group, kind, scores):
+    """Σ_w s_w φ of given documents, each from its row: see _score."""
+    words, met = hashed(terms), np.empty(CHUNK + 1, np.int64)
+    for i in range(len(docs)):
+        d = docs[i]
+        scores[i] = _score(
+            doc_ptr[d], doc_ptr[d + 1], doc_terms, doc_counts, terms, weights, A, B[group[d]], kind, words, met
+        )
+
+
 @njit(inline="always")
 def _chosen(sums, found, n, turn, bar, least, b, n_docs, allowed, wanted):
     """The found documents whose turn it is: those that reach the bar, where there is one, come first."""

@@ -8,8 +8,8 @@ collection at hand, and takes the model at the core through the two passes, with
     statistics of a query    ``view``: N, df, cf and general English as they are for it, and which documents there are;
                              the outermost wrapper first
     emphasis of feedback     ``emphasis``: a factor for each feedback document; those of several wrappers are multiplied
-    adjustment of scores     ``decide``: from the ranked documents to an :class:`Adjustment`, which says by how much it
-                             raises a score at most; the innermost wrapper first
+    adjustment of scores     ``adjusted``: other scores of all documents, or of the first ones alone, which the rest
+                             then follow in their order; the innermost wrapper first
 
 Wrappers compose in any order that makes sense; where an order does not, ``check_inner`` says so when they are made.
 """
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -33,6 +32,8 @@ if TYPE_CHECKING:  # the engine imports this module
     from sdretrieval.ranking.feedback import Feedback
 
 W = TypeVar("W", bound="Wrapper")
+Ranked = tuple[np.ndarray, np.ndarray]  # documents and their scores
+Others = Callable[[np.ndarray], Ranked]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,19 +44,12 @@ class View:
     allowed: np.ndarray | None = None  # which documents there are, a boolean each; None for all
 
 
-@dataclass(frozen=True, eq=False)
-class Adjustment:
-    """Final scores of documents from their scores so far. No score rises by more than ``most``."""
-
-    apply: Callable[[np.ndarray, np.ndarray], np.ndarray]  # documents, scores -> scores
-    most: float = inf
-
-
 class Hooks:
     """What a wrapper does on one collection. These do nothing: a wrapper overrides those it needs."""
 
     per_query = False  # whether ``view`` depends on the query
-    adjusts = False  # whether ``decide`` ever has an adjustment
+    adjusts = False  # whether ``adjusted`` ever changes a score
+    reach: int | None = None  # how many first documents it orders anew; None: all
 
     def start(self, queries: Sequence[Query]) -> None:
         """Check the queries of a call, and make what all of them share."""
@@ -74,8 +68,12 @@ class Hooks:
         """A factor for each feedback document; None leaves their weights alone."""
         return None
 
-    def decide(self, engine: Engine, result: Result, docs: np.ndarray, scores: np.ndarray) -> Adjustment | None:
-        """What is to be done with the scores of a query's documents; None for nothing."""
+    def adjusted(self, engine: Engine, result: Result, found: Ranked, others: Others | None) -> Ranked | None:
+        """A query's documents with other scores; None leaves them.
+
+        Where there is a ``reach`` they come in rank order, and ``others`` scores documents that may be ranked as well:
+        those of given ones that have any of the words. It is None where all that may be ranked are there.
+        """
         return None
 
 
@@ -152,6 +150,17 @@ class Wrapper(Ranker):
         if inner:
             mine["ranker"] = mine.get("ranker", self.ranker).with_(**inner)
         return replace(self, **mine)
+
+
+def followed(first: Ranked, rest: Ranked) -> Ranked:
+    """Documents with new scores, and the rest of a ranking, its scores lowered by as much as keeps it behind."""
+    docs, scores = rest
+    if len(docs) == 0:
+        return first
+    below = float(np.nextafter(np.float32(first[1].min()), np.float32(-np.inf)))  # ranks go by single precision
+    left = ~np.isin(docs, first[0])
+    lowered = scores[left] - max(0.0, scores[0] - below)
+    return np.concatenate([first[0], docs[left]]), np.concatenate([first[1], lowered])
 
 
 def wrappers(ranker: Ranker) -> Iterator[Wrapper]:

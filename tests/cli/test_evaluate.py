@@ -79,6 +79,8 @@ def records(text: str) -> list[dict]:
             "ql.trec -m AP --by-time month --topic-times times.tsv",
             "run period topics relevant AP drop of AP, %|ql 2011-01 1 2 0.5000 +0.0|ql 2011-02 2 2 0.7500 -50.0",
         ),
+        ("ql.trec -m AP --topic-times times.tsv --from 2011-02-01", "run topics AP|ql 2 0.7500"),
+        ("ql.trec -m AP --topic-times times.tsv --until 2011-02-01", "run topics AP|ql 1 0.5000"),
         (
             "ql.trec -m AP --by-time year --doc-times docs.tsv",
             "run period topics relevant AP drop of AP, %|ql 2010 3 3 0.6667 +0.0|ql 2011 1 1 0.3333 +50.0",
@@ -235,6 +237,8 @@ def test_periods_in_other_forms(told):
         ("evaluate qrels.txt ql.trec --baseline nobody", "nobody"),
         ("evaluate qrels.txt ql.trec --by-time month", "--topic-times"),
         ("evaluate qrels.txt ql.trec --by-time month --time-of query", "--topic-times"),
+        ("evaluate qrels.txt ql.trec --from 2011", "--topic-times"),
+        ("evaluate qrels.txt ql.trec --until 1999 --topic-times times.tsv", "times.tsv"),
         ("evaluate qrels.txt ql.trec -q -o latex", "csv"),
         ("evaluate qrels.txt other.trec", "no topic of the run (first: x1) is judged"),
         ("compare qrels.txt ql.trec", "two runs"),

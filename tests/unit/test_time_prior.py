@@ -242,8 +242,7 @@ def _adjusted(snapshot: Snapshot, model: TimePrior, scores: np.ndarray) -> np.nd
     engine = Engine(snapshot)
     q = query(snapshot)
     empty = Result(q, np.zeros(0, dtype=np.int64), np.zeros(0), model.first(q, engine.statistics))
-    adjustment = model.hooks(engine).decide(engine, empty, np.arange(N), scores)
-    return adjustment.apply(np.arange(N), scores)
+    return model.hooks(engine).adjusted(engine, empty, (np.arange(N), scores), None)[1]
 
 
 def test_ties_are_broken_by_time():

@@ -28,7 +28,7 @@ from sdretrieval.core.parameters import positive, share
 from sdretrieval.ranking.base import Ranker
 from sdretrieval.ranking.models.query_likelihood import QueryLikelihood, mu_parameter
 from sdretrieval.ranking.query import Query
-from sdretrieval.ranking.wrapper import Adjustment, Hooks, Wrapper
+from sdretrieval.ranking.wrapper import Hooks, Others, Ranked, Wrapper
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -116,11 +116,11 @@ class PassageHooks(Hooks):
     def __init__(self, wrapper: PassageRanker, places: Places | None) -> None:
         self.wrapper, self.collection = wrapper, places
 
-    def decide(self, engine: Engine, result: Result, docs: np.ndarray, scores: np.ndarray) -> Adjustment | None:
-        places = self.collection
+    def adjusted(self, engine: Engine, result: Result, found: Ranked, others: Others | None) -> Ranked | None:
+        places, (docs, _) = self.collection, found
         if places is None or not len(docs) or result.query.is_empty:
             return None
-        return Adjustment(lambda docs, _: self.wrapper.scores(places, engine, result.query, docs))
+        return docs, self.wrapper.scores(places, engine, result.query, docs)
 
 
 class Places:

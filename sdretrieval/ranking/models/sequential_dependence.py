@@ -31,7 +31,7 @@ from sdretrieval.ranking.base import Plan, Ranker, register
 from sdretrieval.ranking.models.bm25 import b_parameter, k1_parameter
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.weighting import BM25, bm25_idf
-from sdretrieval.ranking.wrapper import Adjustment, Hooks
+from sdretrieval.ranking.wrapper import Hooks, Others, Ranked
 
 if TYPE_CHECKING:
     from sdretrieval.ranking.engine import Engine, Result
@@ -118,8 +118,8 @@ class WindowHooks(Hooks):
     def __init__(self, model: SequentialDependence) -> None:
         self.model = model
 
-    def decide(self, engine: Engine, result: Result, docs: np.ndarray, scores: np.ndarray) -> Adjustment | None:
-        added = np.zeros(engine.snapshot.n_docs)
+    def adjusted(self, engine: Engine, result: Result, found: Ranked, others: Others | None) -> Ranked | None:
+        (docs, scores), added = found, np.zeros(engine.snapshot.n_docs)
         for window in self.model.windows(engine, result.query):
             added[window.docs] += window.evidence
-        return Adjustment(lambda docs, scores: scores + added[docs])
+        return docs, scores + added[docs]

@@ -33,7 +33,7 @@ are seen. Several bursts, or none, need no decision of their own. A document is 
 **Nearness to the query's time**, where the topic has one, is one more centre: r_q(t) = 1 - S + S k_q(t), with S the
 share of this topic's relevant documents that lie near. Whatever is written about a subject lies nearer to the time of
 asking than the collection at large, relevant or not: so m_l is here that of the documents ranked 51 to 1000, with the
-collection's worth 200 of them beside; and no document below these is raised for its nearness.
+collection's worth 200 of them beside.
 
 How relevant documents spread around the time of asking is a habit of the task rather than of a topic, and the one
 relevant document of a topic cannot show it. So some of the call's topics are ranked beforehand and the habit is learnt
@@ -52,7 +52,9 @@ counts as one relevant document, and those found there as themselves:
 a_q is the belief in E as above, E the log likelihood of either half of the topics by the habit of the other; or of the
 topic itself, by a habit that is spread evenly over the windows, where none could be learnt or the halves disagree.
 
-The collection is what the query sees: as-of counts no later document. Undated documents keep their scores.
+The collection is what the query sees: as-of counts no later document. Undated documents keep their scores. The first
+thousand documents are ordered anew, together with those within the bursts: for each first document with c_j > 1/2 the
+widest window of at most 64 documents, which nearness does not raise. All others stay below, in the order of the words.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import log
 from threading import Lock
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -75,14 +77,13 @@ from sdretrieval.ranking.engine import Engine, Result
 from sdretrieval.ranking.notes import AutoTimeNote
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.time import auto_loops as loops
-from sdretrieval.ranking.time.base import TimeWrapper, described
-from sdretrieval.ranking.time.best import Ties, best_places
-from sdretrieval.ranking.wrapper import Adjustment, Hooks, Wrapper
+from sdretrieval.ranking.time.base import ORDERED, TimeWrapper, described
+from sdretrieval.ranking.wrapper import Hooks, Others, Ranked, Wrapper
 
-NO_COUNTS, NOTHING = np.zeros(0, dtype=np.int64), np.zeros(0)
-REACH = 15 * 60_000.0 * 2.0 ** np.arange(24)  # h_l, ms
+NO_COUNTS = np.zeros(0, dtype=np.int64)
+REACH = loops.NARROWEST * 2.0 ** np.arange(loops.LEVELS)  # h_l, ms
+SHARES = np.full(loops.LEVELS, 1.0 / loops.LEVELS)  # s_l of bursts
 SPREAD_DEPTH = 100  # the best scores whose spread is worth a nat
-COMPETITORS = 1000  # the best documents that nearness to the query's time is compared with, the first ones left out
 BACKGROUND_WORTH = 200.0  # competitors that the collection's own density counts as, beside them
 KAPPA, ALPHA = 2.0, 1.0
 PRICE = log(20.0)  # nats: what chance gives to at most one topic in 20
@@ -91,6 +92,8 @@ INTERCEPTS = np.arange(-7.0, 3.0)  # a, to choose from
 ROUNDS = 40  # of EM
 LEAST = 4  # topics that a habit is learnt from
 CELLS = 1 << 16  # steps along the range, by which places in time are found
+PICTURED = np.concatenate([np.arange(24), np.arange(24, ORDERED, 40)])  # documents at whose times a prior is pictured
+CROWD = 64  # documents in a window whose documents all take part, whatever the words say of them
 FEWEST, ONE_IN, MOST = 40, 8, 200  # topics of a call to rehearse with; of how many one; how many at most
 
 
@@ -155,12 +158,22 @@ class AutoPrior(TimeWrapper):
 # -- the collection in time ----------------------------------------------------------------------------------------
 
 
+class There(NamedTuple):
+    """Which documents there are: those at the places from ``first`` to ``last`` of the calendar.
+
+    Where they are not all that lie between, ``before[p]`` of them lie before the place p.
+    """
+
+    first: int
+    last: int
+    before: np.ndarray = NO_COUNTS
+
+
 class Calendar:
     """Documents of a snapshot in the order of their times.
 
     ordered   times of the dated documents, ascending
     docs      the documents of these times
-    place     of each document in that order; -1 undated
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -168,8 +181,6 @@ class Calendar:
         dated = np.flatnonzero(times != UNDATED)
         self.docs = dated[np.argsort(times[dated], kind="stable")]
         self.ordered = times[self.docs].astype(np.float64)
-        self.place = np.full(len(times), -1, dtype=np.int64)
-        self.place[self.docs] = np.arange(len(self.docs))
         span = float(self.ordered[-1] - self.ordered[0]) if len(dated) else 0.0
         n_cells = CELLS if span > 0 else 1
         steps = np.linspace(0.0, span, n_cells + 1) + (self.ordered[0] if len(dated) else 0.0)
@@ -177,15 +188,23 @@ class Calendar:
         self._cells[-1] = len(dated)
         self._per_ms = n_cells / span if span > 0 else 0.0
 
-    def windows(self, before: np.ndarray, t: Floats) -> tuple[np.ndarray, np.ndarray, Floats]:
-        """First place, place after the last and mass of each window around each time."""
-        return loops.windows(self.ordered, self._cells, self._per_ms, before, t, REACH)
+    def masses(self, there: There, t: Floats) -> Floats:
+        """m_l of the windows around each time."""
+        return loops.masses(self.ordered, self._cells, self._per_ms, *there, t, REACH)
 
-    def before(self, allowed: np.ndarray | None) -> np.ndarray:
-        """How many of the documents there are lie before each place; nothing where all are there."""
+    def around(self, there: There, t: Floats, without: np.ndarray) -> np.ndarray:
+        """The documents nearest to some times, without given ones: of the widest windows of at most CROWD documents."""
+        places = loops.crowds(self.ordered, self._cells, self._per_ms, *there, t, REACH, CROWD)
+        return loops.others(self.docs[places], np.sort(without))
+
+    def there(self, allowed: np.ndarray | None) -> There:
+        """The places of the documents marked in ``allowed``; of all for None."""
         if allowed is None:
-            return NO_COUNTS
-        return np.concatenate([[0], np.cumsum(allowed[self.docs])])
+            return There(0, len(self.docs))
+        first, last = loops.outermost(allowed, self.docs)
+        if last - first == np.count_nonzero(allowed):  # a period, or the past
+            return There(first, last)
+        return There(0, len(self.docs), np.concatenate([[0], np.cumsum(allowed[self.docs])]))
 
 
 _calendars: WeakKeyDictionary[Snapshot, Calendar] = WeakKeyDictionary()
@@ -210,8 +229,6 @@ class Around:
     level: np.ndarray
     mass: Floats  # of the windows around the time
     z: Floats
-    starts: np.ndarray  # the windows' first places in the calendar, and
-    ends: np.ndarray  # those after their last
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,13 +247,13 @@ class Habit:
     def share(self) -> float:
         return float(self.shares.sum())
 
-    def ratios(self, around: Around) -> Floats:
-        """k_q of the documents."""
-        return loops.towers(self.shares / self.share, around.mass[None])[0][around.level]
+    def tower(self, around: Around) -> Floats:
+        """k_q by level."""
+        return loops.towers(self.shares / self.share, around.mass[None])[0]
 
     def evidence_of(self, around: Around) -> tuple[float, float]:
         """Evidence for nearness in one topic, and its share."""
-        return loops.recency_evidence(self.ratios(around), around.z + self.intercept, self.share)
+        return loops.recency_evidence(self.tower(around)[around.level], around.z + self.intercept, self.share)
 
 
 UNLEARNT = Habit(np.full(len(REACH), 0.5 / len(REACH)), -2.0)  # near or not is alike; one in eight is relevant
@@ -287,9 +304,12 @@ class Rehearsed:
 
 @dataclass(frozen=True, eq=False)
 class First:
-    """The dated ones among the first documents: numbers, times, ranks from 1, z, weights summing to one."""
+    """The dated ones among the first documents: their places in the ranking, times, ranks from 1, z, weights.
 
-    docs: np.ndarray
+    The weights sum to one. A document that is not in the ranking has no place there, -1.
+    """
+
+    places: np.ndarray
     times: Floats
     ranks: Floats
     z: Floats
@@ -298,10 +318,10 @@ class First:
 
 class AutoHooks(Hooks):
     adjusts = True
+    reach = ORDERED
 
     def __init__(self, prior: Auto, snapshot: Snapshot) -> None:
-        self.prior, self.snapshot = prior, snapshot
-        self.times, self.calendar = np.asarray(snapshot.times), calendar_of(snapshot)
+        self.prior, self.times, self.calendar = prior, np.asarray(snapshot.times), calendar_of(snapshot)
         self.rehearsed_topics: dict[str, Around] | None = None  # while a rehearsal goes on
         self.learnt = Rehearsed()
 
@@ -317,92 +337,75 @@ class AutoHooks(Hooks):
         topics, self.rehearsed_topics = self.rehearsed_topics or {}, None
         self.learnt = Rehearsed([topics[qid] for qid in sorted(topics)])
 
-    def decide(self, engine: Engine, result: Result, docs: np.ndarray, scores: np.ndarray) -> Adjustment | None:
-        timed = result.query.time is not None
-        depth = max(COMPETITORS if timed else SPREAD_DEPTH, self.prior.docs)
-        places = best_places(scores, depth, Ties(self.snapshot.docid_rank, docs))
-        best = scores[places[:SPREAD_DEPTH]]
-        unit = float(np.std(best)) if len(best) else 0.0
-        usable = 0.0 < unit < np.inf
-        z = scores[places[: self.prior.docs]]
-        z = (z - best.mean()) / unit if usable else np.zeros(len(z))
-        first = self._first(result, docs[places], z)
-        before = self.calendar.before(engine.allowed)
-        around = self._around(result.query, first, docs[places[self.prior.docs :]], before) if timed else None
+    def adjusted(self, engine: Engine, result: Result, found: Ranked, others: Others | None) -> Ranked | None:
+        docs, scores = found
+        unit, z = loops.standardised(scores, SPREAD_DEPTH, self.prior.docs)
+        times = self.times[docs].astype(np.float64)
+        first, there = self._first(result, docs, times, z), self.calendar.there(engine.allowed)
+        around = self._around(result.query, first, times[self.prior.docs :], there)
         if self.rehearsed_topics is not None:
             if around is not None:
                 self.rehearsed_topics[result.query.qid] = around
             return None
-        told = self._told(first, around, before, engine.allowed is not None)
-        result.notes.append(told.note)
-        if not told.is_on or not usable:
+        told = Told(self.prior, first, self.calendar, there)
+        if around is not None:
+            told.ask(around, self.learnt.habit(around.time, engine.allowed is not None))
+        if not told.is_on or unit == 0.0:
+            result.notes.append(told.note(()))
             return None
-        bursts, near, own = told.bursts_over_time(), told.nearness_over_time(), told.own
-        bar = float(scores[places[-1]])
+        if others is not None and told.a_b > 0.0:
+            more, theirs = others(self.calendar.around(there, told.sure, docs))
+            docs, scores = np.concatenate([docs, more]), np.concatenate([scores, theirs])
+            times = np.concatenate([times, self.times[more].astype(np.float64)])
+        rho = told.along(times, len(found[0]))
+        result.notes.append(told.note(_pictured(times, rho)))
+        return docs, scores + unit * rho
 
-        def apply(docs: np.ndarray, scores: np.ndarray) -> np.ndarray:
-            adjusted = loops.added(scores, docs, self.calendar.place, bursts, near, bar, unit)
-            there, where = found_in(docs, first.docs)  # none is evidence for itself
-            adjusted[where] = scores[where] + unit * own[there]
-            return adjusted
-
-        most = max(0.0, sum(float(part.max()) for part in (bursts, near) if len(part)), float(own.max()))
-        return Adjustment(apply, unit * most)
-
-    def _first(self, result: Result, best: np.ndarray, z: Floats) -> First:
+    def _first(self, result: Result, docs: np.ndarray, times: Floats, z: Floats) -> First:
         """The first documents, or the judged ones, which all rank first."""
-        judged = result.feedback is not None and result.feedback.judged
-        docs = result.feedback.docs if judged else best[: self.prior.docs]  # type: ignore[union-attr]
-        ranks = np.ones(len(docs)) if judged else np.arange(1.0, len(docs) + 1.0)
-        z = np.full(len(docs), np.inf) if judged else z  # relevant without doubt
-        dated = self.times[docs] != UNDATED
-        docs, ranks, z = docs[dated], ranks[dated], z[dated]
+        if result.feedback is None or not result.feedback.judged:
+            places = np.flatnonzero(times[: self.prior.docs] != UNDATED)
+            times, ranks, z = times[places], places.astype(np.float64) + 1.0, z[places]
+        else:
+            judged = result.feedback.docs
+            judged = judged[self.times[judged] != UNDATED]
+            where = {doc: place for place, doc in enumerate(docs.tolist())}
+            places = np.array([where.get(doc, -1) for doc in judged.tolist()], dtype=np.int64)
+            times, ranks = self.times[judged].astype(np.float64), np.ones(len(judged))
+            z = np.full(len(judged), np.inf)  # relevant without doubt
         w = 1.0 / ranks
-        return First(docs, self.times[docs].astype(np.float64), ranks, z, w / max(w.sum(), 1e-300))
+        return First(places, times, ranks, z, w / max(w.sum(), 1e-300))
 
-    def _around(self, query: Query, first: First, others: np.ndarray, before: np.ndarray) -> Around | None:
+    def _around(self, query: Query, first: First, others: Floats, there: There) -> Around | None:
         """The first documents seen from the time of asking, and the others in the windows around it."""
-        if query.time is None or len(first.docs) == 0:
+        if query.time is None or len(first.times) == 0:
             return None
         time = float(query.time)
-        starts, ends, mass = self.calendar.windows(before, np.array([time]))
-        times = self.times[others]
-        levels = loops.levels_to(times[times != UNDATED].astype(np.float64), time, REACH)
+        levels = loops.levels_to(others[others != UNDATED], time)
         within = np.cumsum(np.bincount(levels, minlength=len(REACH) + 1)[:-1])
-        mass = (within + BACKGROUND_WORTH * mass[0]) / (len(levels) + BACKGROUND_WORTH)
-        return Around(time, loops.levels_to(first.times, time, REACH), mass, first.z, starts, ends)
-
-    def _told(self, first: First, around: Around | None, before: np.ndarray, past_only: bool) -> Told:
-        told = Told(self.prior, first, self.calendar, before)
-        if around is not None:
-            told.ask(around, self.learnt.habit(around.time, past_only))
-        return told
+        mass = self.calendar.masses(there, np.array([time]))[0]
+        mass = (within + BACKGROUND_WORTH * mass) / (len(levels) + BACKGROUND_WORTH)
+        return Around(time, loops.levels_to(first.times, time), mass, first.z)
 
 
-def found_in(docs: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which of the wanted documents are among some, and their places there."""
-    where = np.minimum(np.searchsorted(docs, wanted), len(docs) - 1)
-    if (docs[where] == wanted).all():  # all documents, ascending
-        return np.arange(len(wanted)), where
-    order = np.argsort(docs)
-    where = order[np.minimum(np.searchsorted(docs, wanted, sorter=order), len(docs) - 1)]
-    there = np.flatnonzero(docs[where] == wanted)
-    return there, where[there]
+def _pictured(times: Floats, rho: Floats) -> tuple[tuple[int, float], ...]:
+    places = PICTURED[: np.searchsorted(PICTURED, len(times))]
+    places = places[times[places] != UNDATED]
+    places = places[np.argsort(times[places])]
+    return tuple(zip(times[places].astype(np.int64).tolist(), rho[places].tolist(), strict=True))
 
 
 class Told:
     """What the times of one query's first documents tell: evidence, beliefs, and ρ along time."""
 
-    def __init__(self, prior: Auto, first: First, calendar: Calendar, before: np.ndarray) -> None:
-        self.prior, self.first, self.calendar = prior, first, calendar
+    def __init__(self, prior: Auto, first: First, calendar: Calendar, there: There) -> None:
+        self.prior, self.first = prior, first
         self.bursts = self.nearness = 0.0  # nats of evidence
         self.around: Around | None = None
         self.habit, self.share = UNLEARNT, 0.0
-        if len(first.docs) > 1:
-            self.windows = calendar.windows(before, first.times)
-            self.shares = np.full(len(REACH), 1.0 / len(REACH))
-            self.kernel = loops.kernel_matrix(first.times, loops.towers(self.shares, self.windows[2]), REACH)
-            self.bursts = loops.urn_evidence(self.kernel, first.ranks, KAPPA, ALPHA)
+        if len(first.times) > 1:
+            self.towers = loops.towers(SHARES, calendar.masses(there, first.times))
+            self.kernel, self.bursts = loops.urn(self.towers, first.times, first.ranks, KAPPA, ALPHA)
 
     def ask(self, around: Around, habit: Habit) -> None:
         """Take in the time of asking."""
@@ -430,40 +433,29 @@ class Told:
         """w_j c_j"""
         return loops.burst_weights(self.kernel, self.first.w, self.prior.chance)
 
-    def bursts_over_time(self) -> Floats:
-        """a_b log r_b at every place of the calendar; nothing where bursts are not believed in."""
-        if self.a_b == 0.0:
-            return NOTHING
-        first, after, mass = self.windows
-        height = self.weights[:, None] * self.shares / mass
-        n, base = len(self.calendar.ordered), 1.0 - float(self.weights.sum())
-        return loops.log_ratios(n, first, after, height, base, FLOOR, self.a_b)
+    @property
+    def sure(self) -> Floats:
+        """Times of the first documents that rather have a burst around them than not: c_j > 1/2."""
+        return self.first.times[self.weights > 0.5 * self.first.w]
 
-    def nearness_over_time(self) -> Floats:
-        """a_q log r_q likewise."""
-        if self.a_q == 0.0:
-            return NOTHING
-        assert self.around is not None
-        height = (self.share * self.habit.shares / self.habit.share / self.around.mass)[None]
-        n, starts, ends = len(self.calendar.ordered), self.around.starts, self.around.ends
-        return loops.log_ratios(n, starts, ends, height, 1.0 - self.share, FLOOR, self.a_q)
+    def along(self, times: Floats, n_ranked: int) -> Floats:
+        """ρ at the times of documents, the first ones being no evidence for themselves; undated ones 0.
 
-    @cached_property
-    def own(self) -> Floats:
-        """ρ of the first documents, none of them evidence for itself."""
-        out = np.zeros(len(self.first.docs))
+        Only those that the words rank, the first ``n_ranked``, are raised for their nearness to the query's time.
+        """
+        rho = np.zeros(len(times))
         if self.a_b > 0.0:
-            v, w = self.weights, self.first.w
-            lifted = (self.kernel - 1.0) @ v - (np.diag(self.kernel) - 1.0) * v
-            out += self.a_b * np.log(np.maximum(1.0 + lifted / (1.0 - w), FLOOR))
+            first = self.first
+            ratios = loops.burst_ratios(times, first.times, self.towers, self.weights)
+            loops.leave_out(ratios, first.places, self.kernel, self.weights, first.w)
+            loops.add_log(rho, ratios, times, self.a_b, FLOOR, len(times))
         if self.a_q > 0.0:
             assert self.around is not None
-            ratios = 1.0 - self.share + self.share * self.habit.ratios(self.around)
-            out += self.a_q * np.log(np.maximum(ratios, FLOOR))
-        return out
+            ratios = 1.0 - self.share + self.share * self.habit.tower(self.around)
+            loops.add_log(rho, ratios[loops.levels_to(times, self.around.time)], times, self.a_q, FLOOR, n_ranked)
+        return rho
 
-    @property
-    def note(self) -> AutoTimeNote:
+    def note(self, curve: tuple[tuple[int, float], ...]) -> AutoTimeNote:
         return AutoTimeNote(
             prior=Auto.name,
             bursts=self.bursts,
@@ -474,6 +466,7 @@ class Told:
             learnt_from=self.habit.topics,
             asked_at=None if self.around is None else self.around.time,
             densest=self._densest,
+            curve=curve,
         )
 
     @property

@@ -1,16 +1,19 @@
 """The inner loops of the automatic time prior, compiled; auto.py has the model and its symbols.
 
-Times are milliseconds as floats, exact below 2^53; ``reach`` holds h_1 < h_2 < … in the same unit. A *level* is the
-number of the narrowest window that two times share, len(reach) where none does.
+Times are milliseconds as floats, exact below 2^53; ``reach`` holds h_1 < h_2 < … in the same unit, each twice the one
+before. A *level* is the number of the narrowest window that two times share, LEVELS where none does.
 """
 
 from __future__ import annotations
 
-from math import exp, log
+from math import exp, inf, log
 
 import numpy as np
 
 from sdretrieval.core.compiled import njit
+from sdretrieval.core.times import UNDATED
+
+LEVELS, NARROWEST = 24, 15 * 60_000.0  # windows, and the half-width of the narrowest, ms
 
 
 @njit(inline="always")
@@ -26,6 +29,10 @@ def _place(ordered, cells, per_ms, bound, after):
     if cell > last + 1.0:
         return len(ordered)
     low, high = cells[min(max(int(cell) - 1, 0), last)], cells[min(max(int(cell) + 2, 0), last)]
+    while low < high and high - low <= 16:  # one guess of the processor's goes wrong, not one at each step
+        if ordered[low] > bound or (ordered[low] == bound and not after):
+            return low
+        low += 1
     while low < high:
         middle = (low + high) // 2
         if ordered[middle] < bound or (after and ordered[middle] == bound):
@@ -36,32 +43,96 @@ def _place(ordered, cells, per_ms, bound, after):
 
 
 @njit(cache=True, nogil=True)
-def windows(ordered, cells, per_ms, before, t, reach):
-    """(first place, place after the last, mass) of the window t_j ± h_l among the ordered times, for each j and l.
+def masses(ordered, cells, per_ms, first, last, before, t, reach):
+    """Share of the documents there are in the window t_j ± h_l, for each j and l; at least that of one.
 
-    ``before[p]`` of the background's documents lie at places before p, all of them where it is empty; a window has at
-    least the mass of one.
+    They are those at the places from ``first`` to ``last`` of the ordered times; or as many as ``before`` says, see
+    auto.There.
     """
-    n, levels, everything = len(t), len(reach), len(before) == 0
-    total = max(len(ordered) if everything else before[len(ordered)], 1)
-    first, after = np.empty((n, levels), np.int64), np.empty((n, levels), np.int64)
-    mass = np.empty((n, levels))
+    n, levels, range_only = len(t), len(reach), len(before) == 0
+    total = max(last - first if range_only else before[len(ordered)], 1)
+    out = np.empty((n, levels))
     for j in range(n):
         for k in range(levels):
-            low = _place(ordered, cells, per_ms, t[j] - reach[k], False)
-            high = _place(ordered, cells, per_ms, t[j] + reach[k], True)
-            first[j, k], after[j, k] = low, high
-            mass[j, k] = max(high - low if everything else before[high] - before[low], 1) / total
-    return first, after, mass
+            low = max(_place(ordered, cells, per_ms, t[j] - reach[k], False), first)
+            high = min(_place(ordered, cells, per_ms, t[j] + reach[k], True), last)
+            out[j, k] = max(high - low if range_only else before[high] - before[low], 1) / total
+    return out
 
 
 @njit(cache=True, nogil=True)
-def levels_to(t, centre, reach):
-    """The level of each time and a centre."""
-    out = np.empty(len(t), np.int64)
-    for i in range(len(t)):
-        out[i] = np.searchsorted(reach, abs(t[i] - centre), side="left")
+def crowds(ordered, cells, per_ms, first, last, before, t, reach, most):
+    """The places in the widest window of at most ``most`` of the documents there are around each time.
+
+    Ascending, none twice; documents that are not there may be among them.
+    """
+    spans = np.zeros((len(t), 2), np.int64)
+    for j in range(len(t)):
+        for k in range(len(reach)):
+            low = max(_place(ordered, cells, per_ms, t[j] - reach[k], False), first)
+            high = min(_place(ordered, cells, per_ms, t[j] + reach[k], True), last)
+            if (high - low if len(before) == 0 else before[high] - before[low]) > most:
+                break
+            spans[j] = low, max(low, high)
+    spans, n = spans[np.argsort(spans[:, 0])], 0
+    out = np.empty((spans[:, 1] - spans[:, 0]).sum(), np.int64)
+    end = 0
+    for j in range(len(t)):
+        for p in range(max(spans[j, 0], end), spans[j, 1]):
+            out[n] = p
+            n += 1
+        end = max(end, spans[j, 1])
+    return out[:n]
+
+
+@njit(cache=True, nogil=True)
+def others(docs, known):
+    """Those of some documents that are not among the known ones, which are ascending."""
+    out, n = np.empty(len(docs), np.int64), 0
+    for d in docs:
+        place = np.searchsorted(known, d)
+        if place == len(known) or known[place] != d:
+            out[n] = d
+            n += 1
+    return out[:n]
+
+
+@njit(cache=True, nogil=True)
+def outermost(allowed, docs):
+    """The place of the first allowed one of some documents, and the place after the last; (0, 0) where none is."""
+    first, last = 0, len(docs)
+    while last > 0 and not allowed[docs[last - 1]]:
+        last -= 1
+    while first < last and not allowed[docs[first]]:
+        first += 1
+    return (first, last) if last > 0 else (0, 0)
+
+
+@njit(cache=True, nogil=True)
+def standardised(scores, depth, n):
+    """The spread of the ``depth`` best scores, and z of the ``n`` best; 0 and zeros where there is none."""
+    best = scores[:depth]
+    spread = np.std(best) if len(best) else 0.0
+    z = np.zeros(min(n, len(scores)))
+    if not 0.0 < spread < inf:
+        return 0.0, z
+    return spread, (scores[: len(z)] - best.mean()) / spread
+
+
+@njit(inline="always")
+def _level(steps):
+    """The level of a distance of so many NARROWEST windows, from the exponents of the bits: ⌈log₂⌉, at least 0."""
+    out = np.empty(len(steps), np.int64)
+    bits = steps.view(np.int64)
+    for i in range(len(steps)):
+        out[i] = min(max(((bits[i] - 1) >> 52) - 1022, 0), LEVELS)
     return out
+
+
+@njit(cache=True, nogil=True)
+def levels_to(t, centre):
+    """The level of each time and a centre."""
+    return _level(np.abs(t - centre) / NARROWEST)
 
 
 @njit(cache=True, nogil=True)
@@ -76,20 +147,17 @@ def towers(shares, mass):
 
 
 @njit(cache=True, nogil=True)
-def kernel_matrix(t, tower, reach):
-    """K_ij = k_j(t_i)"""
-    n = len(t)
-    out = np.empty((n, n))
-    for j in range(n):
-        for i in range(n):
-            out[i, j] = tower[j, np.searchsorted(reach, abs(t[i] - t[j]), side="left")]
-    return out
+def urn(tower, t, ranks, kappa, alpha):
+    """K_ij = k_j(t_i), and Σ_i log(1 - π_i + π_i r_i).
 
-
-@njit(cache=True, nogil=True)
-def urn_evidence(kernel, ranks, kappa, alpha):
-    """Σ_i log(1 - π_i + π_i r_i): what the urn of bursts knows of each document's time from those ranked before it."""
+    The latter is what the urn of bursts knows of each document's time from those ranked before it.
+    """
     n = len(ranks)
+    kernel = np.empty((n, n))
+    for j in range(n):
+        level = levels_to(t, t[j])
+        for i in range(n):
+            kernel[i, j] = tower[j, level[i]]
     omega, total, evidence = np.zeros(n), 0.0, 0.0
     for i in range(n):
         pi, drawn = kappa / (kappa + ranks[i]), alpha
@@ -100,7 +168,40 @@ def urn_evidence(kernel, ranks, kappa, alpha):
         evidence += log(like)
         omega[i] = pi * ratio / like
         total += omega[i]
-    return evidence
+    return kernel, evidence
+
+
+@njit(cache=True, nogil=True)
+def burst_ratios(t, centres, tower, weights):
+    """r_b at some times: 1 + Σ_j v_j (k_j(t) - 1), v the weights."""
+    out = np.full(len(t), 1.0 - weights.sum())
+    for j in range(len(centres)):
+        level = levels_to(t, centres[j])
+        lifted = weights[j] * tower[j]
+        for i in range(len(t)):
+            out[i] += lifted[level[i]]
+    return out
+
+
+@njit(cache=True, nogil=True)
+def leave_out(ratios, places, kernel, weights, w):
+    """At the places of the first documents r_b of the others alone; place -1 is none."""
+    for i in range(len(places)):
+        if places[i] >= 0:
+            lifted = 0.0
+            for j in range(len(places)):
+                if j != i:
+                    lifted += weights[j] * (kernel[i, j] - 1.0)
+            ratios[places[i]] = 1.0 + lifted / (1.0 - w[i])
+
+
+@njit(cache=True, nogil=True)
+def add_log(rho, ratios, t, factor, floor, raised):
+    """factor · log max(ratio, floor), added where there is a date; beyond the first ``raised`` only if negative."""
+    for i in range(len(rho)):
+        if t[i] != UNDATED:
+            value = factor * log(max(ratios[i], floor))
+            rho[i] += value if i < raised else min(value, 0.0)
 
 
 @njit(cache=True, nogil=True)
@@ -173,38 +274,3 @@ def learn_shares(level, mass, log_odds, ptr, start, rounds):
         if step < rounds:
             shares = counts / relevant
     return shares, likelihood
-
-
-@njit(cache=True, nogil=True)
-def log_ratios(n, first, after, height, base, floor, factor):
-    """factor · log max(base + Σ of the heights of the windows around each place, floor), at places 0 … n-1."""
-    change = np.zeros(n + 1)
-    for j in range(first.shape[0]):
-        for k in range(first.shape[1]):
-            change[first[j, k]] += height[j, k]
-            change[after[j, k]] -= height[j, k]
-    inside, value = 0.0, factor * log(max(base, floor))
-    for p in range(n):
-        if change[p] != 0.0:
-            inside += change[p]
-            value = factor * log(max(base + inside, floor))
-        change[p] = value
-    return change[:n]
-
-
-@njit(cache=True, nogil=True)
-def added(scores, docs, place, bursts, near, bar, unit):
-    """scores + unit · ρ at the place of each document in time; place -1, undated, keeps its score.
-
-    ρ is the sum of both parts, of which either may be missing; nearness raises no score below the bar.
-    """
-    out = np.empty(len(docs))
-    for i in range(len(docs)):
-        p, rho = place[docs[i]], 0.0
-        if p >= 0:
-            if len(bursts):
-                rho = bursts[p]
-            if len(near):
-                rho += near[p] if scores[i] >= bar else min(near[p], 0.0)
-        out[i] = scores[i] + unit * rho
-    return out

@@ -8,6 +8,8 @@ from typing import Any
 from sdretrieval.ranking.base import Ranker
 from sdretrieval.ranking.wrapper import Wrapper
 
+ORDERED = 1000  # first documents that the automatic prior orders anew
+
 # What a manifest says about time where no wrapper says otherwise.
 NO_TIME: dict[str, Any] = {
     "prior": None,

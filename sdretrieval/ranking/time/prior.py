@@ -102,14 +102,6 @@ class Ratio:
         total = self.size * self.gain
         return 1.0 - self.price / total if total > self.price else 0.0
 
-    def most(self, factor: float) -> float:
-        """The most that ``factor · ρ`` adds to any document's score; an undated one gets nothing."""
-        if self.exact is not None:  # the kernel is highest at age zero: log 1 less log E_g
-            highest = -self.exact[-1]
-        else:
-            highest = 0.0 if self.table is None else max(float(np.max(self.table)), self.future)
-        return factor * max(highest, 0.0)
-
     def added(self, scores: Floats, times: np.ndarray, docs: np.ndarray, factor: float) -> Floats:
         """score + factor · ρ(t_D) for each of ``docs``; ``times`` are those of the whole snapshot."""
         if factor == 0.0 or (self.table is None and self.exact is None):

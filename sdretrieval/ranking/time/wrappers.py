@@ -42,13 +42,13 @@ from sdretrieval.ranking.time.prior import (
     SPREAD_DEPTH,
     Density,
     Prior,
-    Ranked,
     Ratio,
     Recency,
     weight_of,
 )
+from sdretrieval.ranking.time.prior import Ranked as Evidence
 from sdretrieval.ranking.time.prior_loops import survey, time_span
-from sdretrieval.ranking.wrapper import Adjustment, Hooks, View, Wrapper
+from sdretrieval.ranking.wrapper import Hooks, Others, Ranked, View, Wrapper, followed
 
 TEMPERATURE = 2.0  # of the evidence's weights: exp(score / (2 spreads)), so that fifty documents are worth about twenty
 
@@ -122,7 +122,7 @@ class TimePrior(TimeWrapper):
             kept = np.isfinite(first) & (weights > 0)
             first, weights = first[kept], weights[kept] / max(float(weights[kept].sum()), 1e-300)
         ratio = self.prior.ratio(
-            Ranked(None if query_time is None else float(query_time), *span, compared, first, weights)
+            Evidence(None if query_time is None else float(query_time), *span, compared, first, weights)
         )
         weight = weight_of(self.prior, ratio, self.weight)
         note = TimeNote(self.prior.name, weight, ratio.gain, ratio.size, ratio.bandwidth, ratio.has_time)
@@ -136,13 +136,14 @@ class PriorHooks(Hooks):
     def __init__(self, wrapper: TimePrior, snapshot: Snapshot) -> None:
         self.wrapper, self.ranks, self.times = wrapper, snapshot.docid_rank, np.asarray(snapshot.times)
 
-    def decide(self, engine: Engine, result: Result, docs: np.ndarray, scores: np.ndarray) -> Adjustment | None:
+    def adjusted(self, engine: Engine, result: Result, found: Ranked, others: Others | None) -> Ranked | None:
+        docs, scores = found
         if len(docs) == 0:
             return None
         places = best_places(scores, self.wrapper.depth, Ties(self.ranks, docs))
         best, span = self.times[docs[places]], time_span(self.times, docs)
         ratio, factor = self.wrapper.decide(result, scores[places], best, span, self.times)
-        return Adjustment(lambda docs, scores: ratio.added(scores, self.times, docs, factor), ratio.most(factor))
+        return docs, ratio.added(scores, self.times, docs, factor)
 
 
 # -- as-of retrieval ---------------------------------------------------------------------------------------------
@@ -320,10 +321,9 @@ class BackgroundHooks(Hooks):
             return view
         return replace(view, statistics=self.background.statistics_at(query.time, view.statistics))
 
-    def decide(self, engine: Engine, result: Result, docs: np.ndarray, scores: np.ndarray) -> Adjustment | None:
-        if not result.plan.weighting.is_language_model:
-            return None
-        return Adjustment(lambda docs, scores: self.background.score_docs(engine, result.plan, docs))
+    def adjusted(self, engine: Engine, result: Result, found: Ranked, others: Others | None) -> Ranked | None:
+        is_smoothed = result.plan.weighting.is_language_model
+        return (found[0], self.background.score_docs(engine, result.plan, found[0])) if is_smoothed else None
 
 
 # -- all of them -------------------------------------------------------------------------------------------------
@@ -400,10 +400,10 @@ def prior_on_run(
     def adjusted(query: Query) -> tuple[np.ndarray, np.ndarray]:
         docs = candidates[query.qid]
         own = dict(zip(run[query.qid].docids, run[query.qid].scores.tolist(), strict=True))
-        scores = np.array([own[docid] for docid in snapshot.docids.take(docs)])
-        result = Result(query, docs, scores, model.first(query, engine.statistics))
-        adjustment = hooks.decide(engine, result, docs, scores)
-        return docs, scores if adjustment is None else adjustment.apply(docs, scores)
+        docs, scores = engine.top(docs, np.array([own[docid] for docid in snapshot.docids.take(docs)]), len(docs))
+        result, n = Result(query, docs, scores, model.first(query, engine.statistics)), hooks.reach or len(docs)
+        changed = hooks.adjusted(engine, result, (docs[:n], scores[:n]), None)
+        return (docs, scores) if changed is None else followed(changed, (docs[n:], scores[n:]))
 
     for query in hooks.rehearsal(list(queries.values())):
         adjusted(query)
