@@ -468,8 +468,9 @@ class Hits(Sequence[Hit]):
 
     @cached_property
     def time_adjustments(self) -> np.ndarray | None:
-        """What time added to each score."""
-        if self.request.time_prior == "none" or not len(self.result.docs):
+        """What time added to each score; None where the model itself adds to the scores of its plan."""
+        adds = innermost(self.ranker).hooks(self.source.engine) is not None
+        if self.request.time_prior == "none" or adds or not len(self.result.docs):
             return None
         return self.result.scores - self.source.engine.score_docs(self.result.plan, self.result.docs)
 
