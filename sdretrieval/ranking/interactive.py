@@ -45,6 +45,7 @@ from sdretrieval.ranking.snippets import Marker, Piece
 from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.time.period import Period
 from sdretrieval.ranking.time.prior import make_prior
+from sdretrieval.ranking.wrapper import innermost
 
 if TYPE_CHECKING:
     import pandas
