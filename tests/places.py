@@ -8,10 +8,10 @@ from sdretrieval.index.snapshot import Snapshot
 
 
 def placed(snapshot: Snapshot) -> Snapshot:
-    """The same collection, the words of each document shuffled into places (always the same)."""
-    rng = np.random.default_rng(5)
+    """The same collection, the words of each document shuffled into places: always the same for its docid."""
     found = []
     for d in range(snapshot.n_docs):
+        rng = np.random.default_rng(list(snapshot.docids[d].encode()))
         span = slice(snapshot.doc_ptr[d], snapshot.doc_ptr[d + 1])
         words = np.repeat(snapshot.doc_terms[span], snapshot.doc_counts[span])
         found += [(term, d, place) for place, term in enumerate(rng.permutation(words).tolist())]

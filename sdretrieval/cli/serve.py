@@ -6,8 +6,12 @@ import argparse
 import os
 import secrets
 import sys
+from typing import TYPE_CHECKING
 
 from sdretrieval.cli.options import positive
+
+if TYPE_CHECKING:
+    from sdretrieval.ranking.interactive import Index
 
 EXAMPLE = """\
 examples:
@@ -47,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         token = secrets.token_urlsafe(24)
     indexes = [Index(path, as_of=args.as_of) for path in args.index]
     for index in indexes:
-        index.search("warm up", k=1)  # loads the compiled loops and Java before the first request
+        _warm_up(index)
         print(f"serving {index!r}", file=sys.stderr)
     if args.mcp:
         from sdretrieval.serve.app import named
@@ -61,6 +65,13 @@ def run(args: argparse.Namespace) -> int:
     app = make_app(indexes, token=token, hosts=[args.host, *args.allow_host], workers=Workers(args.threads))
     serve(app, args.host, args.port, lambda address: _say(address, token))
     return 0
+
+
+def _warm_up(index: Index) -> None:
+    """Load Java and the compiled loops before the first request, which might be given up for the time they take."""
+    text = index.document(0).body[:200] if len(index) else ""
+    for prior in ("none", "auto", "density") if index.span else ("none",):
+        index.search(text.strip() or "warm up", k=1, time_prior=prior)
 
 
 def _say(address: str, token: str | None) -> None:

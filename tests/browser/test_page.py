@@ -20,6 +20,7 @@ from selenium.webdriver.support.ui import Select
 
 from sdretrieval.ranking.interactive import Index
 from sdretrieval.serve.app import make_app
+from sdretrieval.serve.workers import Workers
 
 pytestmark = [pytest.mark.browser, pytest.mark.java]
 
@@ -57,7 +58,7 @@ def indexes(tmp_path_factory) -> list[Index]:
 
 @pytest.fixture(scope="module")
 def address(indexes) -> Iterator[str]:
-    with serving(make_app(indexes)) as address:
+    with serving(make_app(indexes, workers=Workers(seconds=300))) as address:  # compiling takes its time
         yield address
 
 

@@ -141,7 +141,7 @@ SETTINGS: dict[str, dict[str, st.SearchStrategy]] = {
         "parts": st.sampled_from(["sd,rm,axiomatic", "sd,rm,axiomatic", "axiomatic, sd", "rm"]),
         "fb_docs": st.one_of(st.integers(1, 6), st.integers(7, 50)),
         "fb_terms": CUT["fb_terms"],
-        "feedback_weight": st.floats(0.0, 10.0),
+        "feedback_weight": st.just(0.0) | st.floats(1e-9, 10.0),  # what is less is lost beside 1
     },
     "axiomatic": {
         **BM25,

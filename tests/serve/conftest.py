@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from sdretrieval import Index
 from sdretrieval.serve.app import make_app
+from sdretrieval.serve.workers import Workers
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +40,7 @@ def served(*indexes: Index, **given) -> AbstractContextManager[TestClient]:
 
 @pytest.fixture(scope="session")
 def client(index) -> Iterator[TestClient]:
-    with served(index) as client:
+    with served(index, workers=Workers(seconds=300)) as client:  # compiling takes its time
         yield client
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from places import placed
 
 from sdretrieval.collection.records import Ranking, Run
 from sdretrieval.core.errors import InputError, ParameterError
@@ -73,6 +74,7 @@ def test_every_model_ranks_as_if_the_future_were_not_there(name):
     """Scores equal those of an index of the past alone, search and rerank; w29 is not yet a word at time 600."""
     counts, times, snapshot = collection()
     before = the_past(counts, times, 600)
+    snapshot, before = placed(snapshot), placed(before)
     words = ["w03", "w08", "w29"]
     model = make_ranker(name)
     wanted = next(Engine(before).rank(model, [Query.from_words(before, words, qid="1")], RankOptions(hits=N)))

@@ -35,5 +35,5 @@ def test_a_pipe_gets_the_run_when_all_of_it_is_there(tmp_path):
 def test_what_is_said_of_topics_without_a_known_word(capsys, verb, told):
     flags = dict.fromkeys(("tag", "topics", "topic_times", "expansion", "feedback_qrels"))
     found, report = Run({"1": Ranking(["d"], [1.0])}, "sd"), Report(empty_topics=["1"])
-    write(Namespace(output="/dev/null", **flags), verb, found, None, None, report, 0.0, {})
+    write(Namespace(output="/dev/null", ir_metadata=False, **flags), verb, found, None, None, report, 0.0, {})
     assert told in capsys.readouterr().err

@@ -17,6 +17,7 @@ from sdretrieval.collection.trec import read_qrels
 from sdretrieval.learn.judging import Project
 from sdretrieval.ranking.interactive import Index
 from sdretrieval.serve.app import make_app
+from sdretrieval.serve.workers import Workers
 
 pytestmark = [pytest.mark.browser, pytest.mark.java]
 
@@ -47,7 +48,7 @@ def index(tmp_path_factory) -> Index:
 
 @pytest.fixture(scope="module")
 def address(index) -> Iterator[str]:
-    with serving(make_app([index])) as address:
+    with serving(make_app([index], workers=Workers(seconds=300))) as address:  # compiling takes its time
         yield address
 
 
