@@ -175,11 +175,15 @@ def start_ahead(work: Callable[[], object]) -> None:
     _ahead.start()
 
 
+def _let_finish() -> None:
+    if _ahead is not None and _ahead is not threading.current_thread():
+        _ahead.join()
+
+
 def start_jvm() -> None:
     """Start the JVM if none runs in this process. Safe to call from any thread, as often as you like."""
     global _started_in
-    if _ahead is not None and _ahead is not threading.current_thread():
-        _ahead.join()
+    _let_finish()
     with _lock:
         if _started_in is not None:
             if _started_in != os.getpid():
@@ -212,7 +216,21 @@ def _start_and_join() -> None:
 
 # pyjnius gives the interpreter to others during a call, and keeps what the call is about where they change it: objects
 # of one thread turn up in another. Whatever may run in several threads calls Java under this lock.
-java_lock = threading.RLock()
+class _JavaLock:
+    """Taken only when what was begun ahead is done: it calls Java too, and is waited for by whoever starts Java."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        _let_finish()
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+
+java_lock = _JavaLock()
 
 
 def java_class(name: str) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import types
 from pathlib import Path
 
@@ -204,3 +205,21 @@ def test_a_java_home_that_is_too_old_does_no_harm(tmp_path):
 def test_a_java_error_says_what_java_said(tmp_path):
     with pytest.raises(JavaError, match="NoSuchClassAnywhere"):
         jvm.run_java(tmp_path, "NoSuchClassAnywhere", ["x"])
+
+
+def test_what_was_begun_ahead_is_done_before_others_call_java(monkeypatch):
+    """It takes the lock too: whoever held it while waiting would wait for ever."""
+    for name, value in (("_ahead", None), ("_started_in", None), ("_extra", ())):
+        monkeypatch.setattr(jvm, name, value)
+    monkeypatch.delitem(sys.modules, "jnius", raising=False)
+    order: list[str] = []
+
+    def work() -> None:
+        threading.Event().wait(0.2)  # others come first
+        with jvm.java_lock:
+            order.append("ahead")
+
+    jvm.start_ahead(work)
+    with jvm.java_lock:
+        order.append("here")
+    assert order == ["ahead", "here"]
