@@ -1,4 +1,4 @@
-"""Addresses, copies on this machine, the clients of file systems: without Spark. test_cluster.py has them on Spark."""
+"""Collections at an address: Hadoop's viewfs:// over a local folder, through the same client as hdfs:// or s3a://."""
 
 from __future__ import annotations
 
@@ -12,18 +12,26 @@ import sys
 import threading
 import time
 import zlib
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
-from needed import MARKS, spark_for, wait_for
-from sharding import InMemory, Sharding
+from needed import MARKS, Corpus, command, spark_for, wait_for
+from sharding import InMemory, Sharding, assert_same, engine_of, one_index, ranker
 
-from sdretrieval.collection.corpus.record import Document
 from sdretrieval.core.errors import IndexProblem, ParameterError, SdretrievalError
-from sdretrieval.plugins.spark import building, copies, storage
+from sdretrieval.core.timeline import DAY, WEEK
+from sdretrieval.estimate.time.drift import analyse
+from sdretrieval.index.snapshot_format import ARRAYS
+from sdretrieval.plugins.spark import building, copies, reading, storage
 from sdretrieval.plugins.spark.copies import cache_folder, local_copy
-from sdretrieval.plugins.spark.shards import Remote, write_collection
+from sdretrieval.plugins.spark.runners import OnSpark
+from sdretrieval.plugins.spark.search import prepare
+from sdretrieval.plugins.spark.session import spark_context
+from sdretrieval.plugins.spark.shard_ranking import ShardOptions
+from sdretrieval.plugins.spark.shards import Remote, open_collection, write_collection
 from sdretrieval.plugins.spark.storage import Hadoop, HadoopShell, StorageProblem, is_address, place_of
 
 pyspark = spark_for(sys.modules[__name__])
@@ -283,14 +291,282 @@ def test_sums_that_cannot_be_put_there_travel(tmp_path, monkeypatch, capsys):
     assert len(pickle.dumps(there.for_workers())) < len(sent) / 4
 
 
-def test_a_shard_built_for_an_address_leaves_nothing_on_the_worker(tmp_path, monkeypatch):
-    class Putting:
-        def put(self, local, folder):
-            shutil.copytree(local, tmp_path / "there" / local.name)
+# -- on Spark ----------------------------------------------------------------------------------------------------
 
-    (tmp_path / "scratch").mkdir()
-    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "scratch"))
-    build = building._Building(building.Recipe("x://h/news", 1, storage=Putting(), is_remote=True))
-    [(attempt, built)] = build(0, iter([((0, 0, i), Document(f"d{i}", "a flood")) for i in range(3)]))
-    assert built.documents == 3 and (tmp_path / "there" / attempt / "shard-00000.snapshot").is_dir()
-    assert not list((tmp_path / "scratch").iterdir())
+ADDRESS = "viewfs://cluster/data/news"
+BUILD = ("spark", "index", "--input", "viewfs://cluster/data/docs", "--shards", 3, "--date-field", "date", "--index")
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory) -> Path:
+    """The folder behind viewfs://cluster/data."""
+    return tmp_path_factory.mktemp("there")
+
+
+@pytest.fixture(scope="module")
+def spark(there, tmp_path_factory) -> Iterator:
+    settings = {
+        "spark.local.dir": str(tmp_path_factory.mktemp("spark")),
+        "spark.hadoop.fs.viewfs.mounttable.cluster.link./data": there.as_uri(),
+        "spark.hadoop.ipc.client.connect.max.retries": "0",
+        "spark.hadoop.fs.some.secret.key": SECRET,
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(copies.VARIABLE, str(tmp_path_factory.mktemp("ca che%20é")))  # local workers inherit it
+        with spark_context("local[2,3]", settings=settings) as context:  # 3: attempts of a task
+            yield context
+
+
+@pytest.fixture(scope="module")
+def corpus(there, tmp_path_factory) -> Corpus:
+    """In names that a shell or a URL would change."""
+    return Corpus(tmp_path_factory.mktemp("corpus"), there / "docs", ("a*.jsonl", "sub dir/b{x}[1]%20é.jsonl"))
+
+
+@pytest.fixture(scope="module")
+def built(spark, corpus, there) -> Path:
+    assert command(*BUILD, ADDRESS) == 0
+    return there / "news"
+
+
+@pytest.mark.parametrize("flags", [("--model", "sd3"), ("--time-prior", "recency", "--as-of", "query-time")])
+def test_search_at_an_address_writes_the_run_of_one_index(built, corpus, tmp_path, flags):
+    wanted = corpus.run(tmp_path / "one.txt", "search", corpus.index, *flags)
+    for place in (ADDRESS, built.as_uri()):  # laid out as a folder is: mounted, the same files are a collection too
+        assert corpus.run(tmp_path / "many.txt", "spark search", place, *flags) == wanted
+
+
+def test_rerank_at_an_address_writes_the_run_of_one_index(built, corpus, tmp_path):
+    corpus.run(tmp_path / "first.txt", "search", corpus.index, "--model", "bm25")
+    again = ("--run", tmp_path / "first.txt", "--model", "sd")
+    wanted = corpus.run(tmp_path / "one.txt", "rerank", corpus.index, *again)
+    assert corpus.run(tmp_path / "many.txt", "spark rerank", ADDRESS, *again) == wanted
+
+
+def test_classify_labels_every_document(built, corpus, tmp_path):
+    model, output = tmp_path / "halves.model", tmp_path / "labels.tsv"
+    classifier, known = corpus.classifier(model)
+    assert command("spark", "classify", "--index", ADDRESS, "--load", model, "--output", output) == 0
+    rows = dict(line.split("\t")[:2] for line in output.read_text().splitlines())
+    assert rows == dict(zip(known.docids, (labels[0] for labels in classifier.predict(known)), strict=True))
+
+
+def test_drift_writes_the_curves_of_one_index(built, corpus, tmp_path):
+    whole, output = corpus.whole, tmp_path / "drift.csv"
+    frequent = (whole.term(i) for i in np.argsort(-whole.cf).tolist())
+    word = next(term for term in frequent if whole.analyze(term) == [term])
+    words = ("--words", word, "--bandwidth", "10d", "--resolution", "week")
+    assert command("spark", "drift", "--index", ADDRESS, "--output", output, *words) == 0
+    how = {"bandwidth": 10.0 * DAY, "resolution": float(WEEK)}
+    wanted = analyse(whole.by_doc, whole.times, words=[whole.term_id(word)], **how)
+    header, *rows = [line.split(",") for line in output.read_text().splitlines()]
+    assert header == ["time", "documents", "words", "word", "frequency", "lower", "upper"]
+    assert [int(row[1]) for row in rows] == wanted.documents.tolist()
+    curve = [float(row[4]) if row[4] else np.nan for row in rows]
+    assert curve == pytest.approx(wanted.curves[0].frequency.tolist(), rel=1e-5, nan_ok=True)
+
+
+def test_nothing_is_left_over(built, spark):
+    names = {path.name for path in built.iterdir() if not path.name.endswith(".crc")}
+    shards = {f"shard-{n:05d}{end}" for n in range(3) for end in ("", ".snapshot")}
+    assert names == {"collection.json", "statistics", *shards}
+    local = Path(spark.getConf().get("spark.local.dir"))
+    assert not list(local.glob(f"**/{storage.SCRATCH}*")) and not list(local.glob("**/*.attempt-*"))
+
+
+def n_docs(shard, request, own) -> int:
+    return shard.snapshot.n_docs
+
+
+def test_workers_copy_snapshots_alone_and_once(spark, built, there):
+    """Not the Lucene index; and what was copied is used again when what is there is out of reach."""
+    address = "viewfs://cluster/data/once"
+    shutil.copytree(built, there / "once")
+    collection = open_collection(address, spark)
+    assert isinstance(collection, Remote) and collection.address == address
+    runner = OnSpark(collection, spark)
+    prepare(collection, runner)
+    counts = [n for _, n in runner.ask(n_docs, None, dict.fromkeys(range(3)))]
+    assert sum(counts) == 200
+    shards = [f"shard-0000{n}" for n in range(3)]
+    assert sorted(path.name for path in collection.folder.iterdir()) == [*shards, "statistics"]
+    assert not list(collection.folder.glob("**/segments*"))
+    for path in (there / "once").iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+    again = open_collection(address, spark)
+    assert again.has_totals
+    assert [again.for_workers().snapshot(n).n_docs for n in range(3)] == counts
+
+
+class Refused:
+    """A request that fails for a number of times."""
+
+    def __init__(self, folder: Path, times: int) -> None:
+        self.folder, self.times = folder, times
+
+    def __call__(self, shard, request, own=None) -> list[int]:
+        for k in range(self.times):
+            self.folder.mkdir(exist_ok=True)
+            mark = self.folder / f"{shard.number}-{k}"
+            if not mark.exists():
+                mark.touch()
+                raise StorageProblem("hdfs://h/x: Connection refused (é)", remedy="Does it run?")
+        return [shard.number]
+
+
+def test_what_passes_is_tried_again_and_what_stays_is_said_plainly(spark, built, tmp_path, capfd):
+    collection = open_collection(ADDRESS, spark)
+    runner, everywhere = OnSpark(collection, spark), dict.fromkeys(range(3))
+    prepare(collection, runner)
+    assert [n for n, _ in runner.ask(Refused(tmp_path / "passing", 2), None, everywhere)] == [0, 1, 2]
+    ways = {
+        "asked": lambda request: runner.ask(request, None, everywhere),
+        "streamed": lambda request: list(runner.stream(request, None)),
+        "reduced": lambda request: runner.reduce(request, None),
+    }
+    for way, ask in ways.items():
+        notes = tmp_path / way  # of its own: a task of the job that failed may be a while in ending
+        with pytest.raises(SdretrievalError, match=r"^hdfs://h/x: Connection refused \(é\)\n  Does it run\?$"):
+            ask(Refused(notes, 100))
+        assert max(int(path.name[-1]) for path in notes.iterdir()) == 2  # three attempts
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_lost_file_is_named(spark, built, there):
+    address, folder = "viewfs://cluster/data/broken", there / "broken"
+    shutil.copytree(built, folder)
+    lost = next(folder.glob("shard-00001.snapshot/*/doc_terms.bin"))
+    lost.unlink()
+    cut = next(folder.glob("shard-00002.snapshot/*/times.bin"))
+    cut.write_bytes(cut.read_bytes()[:-8])
+    cut.with_name(".times.bin.crc").unlink()
+    shutil.rmtree(folder / "shard-00000.snapshot")
+    collection = open_collection(address, spark)
+    with pytest.raises(IndexProblem) as caught:
+        OnSpark(collection, spark).ask(n_docs, None, {1: None})
+    inside = f"{address}/shard-00001.snapshot/{lost.parent.name}"
+    assert f"shard shard-00001 (2 of 3) of {address}: {inside}: doc_terms.bin" in str(caught.value)
+    assert "--resume" in str(caught.value)
+    with pytest.raises(IndexProblem, match=r"shard-00002 \(3 of 3\).*times.bin has \d+ bytes instead of"):
+        collection.snapshot(2)
+    for client in (collection, collection.for_workers()):
+        with pytest.raises(IndexProblem, match=rf"shard-00000 \(1 of 3\).*{address}/shard-00000.sna"):
+            client.snapshot(0)
+
+
+def test_a_collection_without_sums_is_summed_there(spark, there):
+    """Written by other means, as snapshots alone; every part of a ranking goes through the copies."""
+    sharding = Sharding(3)
+    write_collection(there / "plain", sharding.shards(3))
+    collection = open_collection("viewfs://cluster/data/plain", spark)
+    assert not collection.has_totals
+    prepare(collection, OnSpark(collection, spark))
+    assert (there / "plain" / "statistics" / collection.fingerprint / "totals.json").is_file()
+    assert open_collection(there / "plain").totals.n_docs == collection.totals.n_docs == 400
+    found = engine_of(collection).rank(ranker("sd"), sharding.queries(collection), ShardOptions(hits=50))
+    wanted = one_index(sharding.whole, ranker("sd"), sharding.queries(sharding.whole), hits=50)
+    assert_same({result.query.qid: result.ranking for result in found}, wanted)
+
+
+def test_a_stopped_build_goes_on_with_what_is_whole(built, there, spark, capsys):
+    """A shard in place, a whole attempt that no driver put there, and one that was cut short."""
+    address, folder = "viewfs://cluster/data/stopped", there / "stopped"
+    shutil.copytree(built, folder)
+    (folder / "collection.json").unlink()
+    for n in (1, 2):
+        attempt = folder / f"shard-{n:05d}.attempt-0"
+        attempt.mkdir()
+        for end in ("", ".snapshot"):
+            (folder / f"shard-{n:05d}{end}").rename(attempt / f"shard-{n:05d}{end}")
+    next((folder / "shard-00002.attempt-0" / "shard-00002").glob("_*.tim")).unlink()
+    kept = {
+        n: next((folder / name).glob("segments_*")).stat().st_ino
+        for n, name in ((0, "shard-00000"), (1, "shard-00001.attempt-0/shard-00001"))
+    }
+    assert command(*BUILD, address) == 2
+    assert "holds a build that was stopped" in capsys.readouterr().err
+    assert command(*BUILD, address, "--resume") == 0
+    assert "2 shards were there already" in capsys.readouterr().err
+    for n, inode in kept.items():
+        assert next((folder / f"shard-{n:05d}").glob("segments_*")).stat().st_ino == inode
+    assert open_collection(folder).manifest["documents"] == 200
+    assert not list(folder.glob("*.attempt-*"))
+    for n in range(3):
+        assert_same_arrays(built, folder, n)
+
+
+def assert_same_arrays(one: Path, other: Path, number: int) -> None:
+    """Lucene's own files have random marks in them: what is compared is what models see."""
+    a, b = (open_collection(folder).path(number) for folder in (one, other))
+    for name in ARRAYS:
+        assert np.array_equal(np.fromfile(a / f"{name}.bin", "u1"), np.fromfile(b / f"{name}.bin", "u1")), name
+
+
+def test_shards_of_pieces_are_the_same(built, corpus, spark, tmp_path, monkeypatch):
+    """A mounted folder, files cut into pieces of 4000 bytes: the same documents in the same order."""
+    monkeypatch.setattr(reading, "SPLIT", 4000)
+    tasks: list = []
+    plan = building.plan
+    monkeypatch.setattr(building, "plan", lambda *given: tasks.extend(plan(*given)) or tasks)
+    words = ("--input", corpus.docs, "--index", tmp_path / "pieces", "--shards", 3, "--date-field", "date")
+    assert command("spark", "index", *words) == 0
+    assert len(tasks) > 5
+    for n in range(3):
+        assert_same_arrays(built, tmp_path / "pieces", n)
+
+
+def test_a_file_that_goes_away_while_building_is_named(spark, tmp_path, monkeypatch, capfd):
+    """Not skipped as bad: nobody asked for a part of the corpus."""
+    docs, plan = tmp_path / "docs", building.plan
+    docs.mkdir()
+    for name in "ab":
+        (docs / f"{name}.jsonl").write_text(f'{{"id": "{name}", "contents": "x"}}\n')
+
+    def losing(*given):
+        (docs / "b.jsonl").unlink()
+        return plan(*given)
+
+    monkeypatch.setattr(building, "plan", losing)
+    words = ("--input", docs, "--index", tmp_path / "index", "--shards", 2, "--skip-bad")
+    assert command("spark", "index", *words) == 2
+    err = capfd.readouterr().err
+    assert f"{docs}/b.jsonl: No such file" in err and "on all workers" in err and "Traceback" not in err
+
+
+def test_a_collection_there_is_not_overwritten_unasked(built, corpus, capsys):
+    assert command(*BUILD, ADDRESS) == 2
+    assert f"the collection {ADDRESS} exists" in capsys.readouterr().err
+    for place, told in (("docs", "over its own input"), ("docs/sub dir", "is not a sharded collection")):
+        assert command(*BUILD, f"viewfs://cluster/data/{place}", "--overwrite") == 2
+        assert told in capsys.readouterr().err
+    assert (corpus.docs / "a*.jsonl").exists() and list((corpus.docs / "sub dir").iterdir())
+
+
+def test_what_cannot_be_reached_is_said_with_a_way_out(spark, corpus, tmp_path, capsys):
+    shared = (*corpus.topics, "--output", tmp_path / "x")
+    for address, told, remedy in (
+        ("nosuch://host/news", 'No FileSystem for scheme "nosuch"', "no client for nosuch://"),
+        ("s3a://bucket/news", "S3AFileSystem not found", "spark.jars.packages"),
+        ("hdfs://127.0.0.1:1/news", "Connection refused", "Does the service run"),
+        ("hdfs://no-such-host.invalid/news", "UnknownHost", "Check the host"),
+        ("viewfs://cluster/data/nowhere", "is no sharded collection", "spark index"),
+        ("hdfs://head/../news", "'..'", "full path"),
+    ):
+        assert command("spark", "search", "--index", address, *shared) == 2
+        err = capsys.readouterr().err
+        assert told in err and remedy in err and address.partition("://")[0] in err, err
+    for words, told in (
+        (("rerank", "--index", ADDRESS, "--run", "s3a://b/r", *shared), "--run s3a://b/r: only"),
+        ((*BUILD[1:], tmp_path / "y", "--threads", 2), "--threads is for `sdretrieval index`"),
+        ((*BUILD[1:], tmp_path / "y", "--encoding", "klingon"), "unknown encoding"),
+        (("index", "--input", "viewfs://cluster/data/nope", "--index", tmp_path / "y", "--shards", 2), "no such file"),
+    ):
+        assert command("spark", *words) == 2
+        assert told in capsys.readouterr().err
+
+
+def test_settings_travel_and_are_not_shown(spark):
+    shell = Hadoop(spark).for_workers()
+    assert SECRET.encode() in zlib.decompress(shell.settings) and SECRET not in repr(shell)
+    assert shell.user == spark.sparkUser()
