@@ -21,6 +21,7 @@ import pytest
 from needed import MARKS, Corpus, command, spark_for, wait_for
 from sharding import InMemory, Sharding, assert_same, engine_of, one_index, ranker
 
+from sdretrieval.collection.corpus import Document
 from sdretrieval.core.errors import IndexProblem, ParameterError, SdretrievalError
 from sdretrieval.core.timeline import DAY, WEEK
 from sdretrieval.estimate.time.drift import analyse
@@ -494,6 +495,21 @@ def test_a_stopped_build_goes_on_with_what_is_whole(built, there, spark, capsys)
     assert not list(folder.glob("*.attempt-*"))
     for n in range(3):
         assert_same_arrays(built, folder, n)
+
+
+def test_an_attempt_that_comes_after_the_build_has_ended_leaves_nothing(built, there, spark):
+    """A shard is built twice where Spark speculates: the driver may have cleared up before the slower one is there."""
+    for name, left in (("unfinished", 1), ("ended", 0)):
+        folder = there / name
+        folder.mkdir()
+        if name == "ended":
+            shutil.copy(built / "collection.json", folder)
+        recipe = building.Recipe(
+            f"viewfs://cluster/data/{name}", 1, storage=Hadoop(spark).for_workers(), is_remote=True
+        )
+        [(attempt, summary)] = building._Building(recipe)(0, iter([((0, 0, 0), Document("a", "oil spill"))]))
+        assert summary.documents == 1 and len(list(folder.glob("*.attempt-*"))) == left
+        assert (folder / attempt).is_dir() == bool(left)
 
 
 def assert_same_arrays(one: Path, other: Path, number: int) -> None:

@@ -253,8 +253,10 @@ class Target:
             self.storage.rename(f"{self.place}/{attempt}/{part}", f"{self.place}/{part}")
 
     def finish(self, summary: BuildSummary, analyzer: AnalyzerSpec, mark: str) -> None:
-        self.clear({shard["name"] for shard in summary.shards})
+        shards = {shard["name"] for shard in summary.shards}
+        self.clear(shards)
         self.storage.write(f"{self.place}/{MANIFEST}", manifest_of(summary.shards, analyzer, build=mark))
+        self.clear(shards)  # of attempts that came too late; those that come later still see the manifest and go
 
     def clear(self, keep: set[str]) -> None:
         """Of what is ours: what killed attempts left, shards of other builds, and sums, which are of them."""
@@ -318,6 +320,8 @@ class _Building:
             if built.shards:
                 assert recipe.storage is not None
                 recipe.storage.put(folder, recipe.place)
+                if recipe.storage.exists(f"{recipe.place}/{MANIFEST}"):  # another attempt at this shard was counted
+                    recipe.storage.delete(f"{recipe.place}/{attempt}")
             return built
 
     def _build_in(self, folder: Path, number: int, found: Iterator[Document | Bad]) -> BuildSummary:

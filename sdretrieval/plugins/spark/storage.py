@@ -308,7 +308,14 @@ class HadoopShell:
         """A local folder into one that is there, under its own name."""
         self._run(folder, ["-put", "-f", local.absolute().as_uri(), _GLOB.sub(r"\\\1", folder) + "/"])
 
-    def _run(self, told: str, words: list[str]) -> None:
+    def exists(self, address: str) -> bool:
+        return self._run(address, ["-test", "-e", _GLOB.sub(r"\\\1", address)], accepted=(0, 1)) == 0
+
+    def delete(self, address: str) -> None:
+        """A file or folder with all in it; nothing where there is none."""
+        self._run(address, ["-rm", "-r", "-f", "-skipTrash", _GLOB.sub(r"\\\1", address)])
+
+    def _run(self, told: str, words: list[str], accepted: tuple[int, ...] = (0,)) -> int:
         # The shell asks for two files of settings on its class path; those in the folder CONF say nothing.
         classes = os.pathsep.join([str(CONF), *_jars(), *self.classpath])
         options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xmx512m", "-cp", classes]
@@ -326,8 +333,9 @@ class HadoopShell:
                 check=False,
                 preexec_fn=_end_with_parent if sys.platform.startswith("linux") else None,
             )
-        if done.returncode != 0:
+        if done.returncode not in accepted:
             raise _shell_problem(told, done.stderr.decode("utf-8", "replace"))
+        return done.returncode
 
 
 _LIBC = ctypes.CDLL(None) if sys.platform.startswith("linux") else None  # not after a fork
