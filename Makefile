@@ -43,6 +43,7 @@ $(VENV)/.runtime: requirements/runtime.txt pyproject.toml $(VENV)/.python-$(PYTA
 	$(BIN)/python -m pip install -q --no-deps -r requirements/runtime.txt
 	$(BIN)/python -m pip install -q --no-deps setuptools==84.2.1 wheel==0.48.0
 	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
+	$(BIN)/python -m compileall -q sdretrieval  # also where Python is told to keep no bytecode: commands start sooner
 	touch $@
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
@@ -65,6 +66,7 @@ lint: dev
 
 # In the order of the folders, not by how many tests a file has: the long files (a browser, Spark) do not come last.
 test: dev lint
+	$(BIN)/python -m compileall -q sdretrieval
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 faults: dev

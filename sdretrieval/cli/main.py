@@ -197,6 +197,8 @@ def _main(argv: list[str] | None) -> int:
         with _signals_clean_up() if is_program else nullcontext():
             code = args.run(args) or 0
             sys.stdout.flush()  # here, where a closed pipe is still ours to handle
+            if is_program and verb == "search":
+                importlib.import_module("sdretrieval.core.jvm").prepare_next_start()
         return code
     except BrokenPipeError:  # `… | head` closed our output: not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -43,10 +43,14 @@ def find_jar() -> Path | None:
     return next(iter(fetched_folder().glob(_JAR)), None)
 
 
+def caches_folder() -> Path:
+    """Where things lie that can be had again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sdretrieval"
+
+
 def fetched_folder() -> Path:
     """Where fetched jars lie, one folder for each release that is asked for."""
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return caches / "sdretrieval" / _release().replace("==", "-")
+    return caches_folder() / _release().replace("==", "-")
 
 
 def fetch_jar() -> Path:

@@ -20,6 +20,7 @@ from typing import Any
 
 from sdretrieval.core.anserini import anserini_jar
 from sdretrieval.core.errors import JavaError
+from sdretrieval.core.java_archive import JavaArchive
 
 MINIMUM_JAVA = 21
 _HERE = Path(__file__).parent / "java"
@@ -28,7 +29,7 @@ _started_in: int | None = None  # process id: a JVM does not survive a fork
 _ahead: threading.Thread | None = None
 # For a command that asks little of Java: code compiled once, lightly, and a collector without threads.
 BRIEF = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-_extra: tuple[str, ...] = ()
+_archive: JavaArchive | None = None
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,12 @@ def find_spark_java(lowest: int = 17, below: int = 24) -> JavaRuntime:
     )
 
 
-def _options() -> list[str]:
+def _options(java: JavaRuntime, jar: Path) -> list[str]:
+    global _archive
+    brief: tuple[str, ...] = ()
+    if _ahead is not None:
+        _archive = JavaArchive(java.home, jar, BRIEF)
+        brief = (*BRIEF, *_archive.options())
     return [
         "-Xrs",  # leave Ctrl-C to Python: otherwise the JVM exits under us
         "-XX:-UsePerfData",  # no files in the temporary folder
@@ -147,7 +153,7 @@ def _options() -> list[str]:
         f"-Djava.util.logging.config.file={_HERE / 'logging.properties'}",
         f"-Dlog4j2.configurationFile={_HERE / 'log4j2.properties'}",
         "-Dslf4j.internal.verbosity=WARN",
-        *_extra,
+        *brief,
     ]
 
 
@@ -156,7 +162,7 @@ def start_ahead(work: Callable[[], object]) -> None:
 
     For a brief command. Whoever needs Java waits until it is done; what goes wrong they meet again themselves.
     """
-    global _ahead, _extra
+    global _ahead
     if _ahead is not None or _started_in is not None:
         return
 
@@ -171,8 +177,15 @@ def start_ahead(work: Callable[[], object]) -> None:
             if (jnius := sys.modules.get("jnius")) is not None:
                 jnius.detach()
 
-    _extra, _ahead = BRIEF, threading.Thread(target=begin, name="java")
+    _ahead = threading.Thread(target=begin, name="java")
     _ahead.start()
+
+
+def prepare_next_start() -> None:
+    """When all is done: what the next brief command need not load class by class."""
+    if _archive is not None:
+        _let_finish()
+        _archive.make()
 
 
 def _let_finish() -> None:
@@ -199,8 +212,9 @@ def start_jvm() -> None:
         if not jnius_config.vm_running:
             java = find_java()
             os.environ["JAVA_HOME"] = str(java.home)  # where pyjnius looks for libjvm
-            jnius_config.set_classpath(str(anserini_jar()))
-            jnius_config.add_options(*_options())
+            jar = anserini_jar()
+            jnius_config.set_classpath(str(jar))
+            jnius_config.add_options(*_options(java, jar))
         _start_and_join()
         _started_in = os.getpid()
 

@@ -209,7 +209,7 @@ def test_a_java_error_says_what_java_said(tmp_path):
 
 def test_what_was_begun_ahead_is_done_before_others_call_java(monkeypatch):
     """It takes the lock too: whoever held it while waiting would wait for ever."""
-    for name, value in (("_ahead", None), ("_started_in", None), ("_extra", ())):
+    for name, value in (("_ahead", None), ("_started_in", None)):
         monkeypatch.setattr(jvm, name, value)
     monkeypatch.delitem(sys.modules, "jnius", raising=False)
     order: list[str] = []
@@ -223,3 +223,36 @@ def test_what_was_begun_ahead_is_done_before_others_call_java(monkeypatch):
     with jvm.java_lock:
         order.append("here")
     assert order == ["ahead", "here"]
+
+
+KEEPING = """
+from sdretrieval.core import jvm
+from sdretrieval.core.jvm import java_class
+jvm.start_ahead(lambda: java_class("java.util.ArrayList"))
+java_class("java.util.ArrayList")().add("x")
+jvm.prepare_next_start()
+beans = java_class("java.lang.management.ManagementFactory")
+print(*beans.getRuntimeMXBean().getInputArguments().toArray())
+"""
+
+
+@pytest.mark.java
+def test_classes_are_kept_for_the_next_start(tmp_path):
+    """The first brief command lists them, the archive is made when it is done; a damaged one does no harm."""
+
+    def options() -> str:
+        command, environment = [sys.executable, "-c", KEEPING], {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+        return subprocess.run(command, capture_output=True, text=True, timeout=300, check=True, env=environment).stdout
+
+    def kept() -> list[Path]:
+        return list((tmp_path / "sdretrieval").iterdir())
+
+    assert "DumpLoadedClassList" in options()
+    [archive] = kept()
+    assert archive.suffix == ".jsa" and archive.stat().st_size > 1 << 20
+    assert f"SharedArchiveFile={archive}" in options() and kept() == [archive]
+    archive.chmod(0o600)
+    archive.write_bytes(archive.read_bytes()[: 1 << 20])
+    assert options().startswith("-X")  # no warning of Java's before it
+    archive.write_bytes(b"")
+    assert "-XX:SharedArchiveFile" not in options()
