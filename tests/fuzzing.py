@@ -2,7 +2,7 @@
 
     make fuzz N=100000        or: python tests/fuzzing.py 100000 [READER …]
 
-A case is a reader and a number, and the same on every machine: ``python tests/fuzzing.py --case zip/1234 READER`` runs
+A case is a reader and a number, and the same on every machine: ``python tests/fuzzing.py 1 zip --first 1234`` runs
 one. Readers may return, or raise a SdretrievalError. What counts against them: any other exception, a crash of the
 process, more than 5 seconds, and documents of an archive that are silently not there (what tar, gzip, bzip2, xz and
 unzip say of the archive is the measure).

@@ -206,6 +206,7 @@ def test_a_damaged_file_is_told(tmp_path) -> None:
         "short": (header, arrays | {"codes": arrays["codes"][:-1]}),
         "codes": (header, arrays | {"codes": arrays["codes"] + 5}),
         "kernel": (header | {"kernel": "nut"}, arrays),
+        "huge": (header, arrays | {"data": np.full_like(arrays["data"], 1e308)}),
         "empty": ({}, {}),
     }.items():
         save_arrays(tmp_path / name, KIND, h, a)

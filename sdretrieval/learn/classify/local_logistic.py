@@ -226,6 +226,9 @@ class LocalLogisticRegression(ClassifierMixin, BaseEstimator):
 
     def _keep(self, X: Any, codes: NDArray[np.intp], stamps: Floats, weight: Floats) -> None:
         """In the order of time, so that what is within reach is one slice."""
+        with np.errstate(over="ignore"):
+            if not np.isfinite(np.square(X.data if issparse(X) else X).sum()):  # the solver would search for ever
+                raise ValueError("its features are too large: the sum of their squares is no number")
         order = np.argsort(stamps, kind="stable")
         self._X, self._codes, self._stamps, self._weight = X[order], codes[order], stamps[order], weight[order]
         self._models: dict[float, LocalModel] = {}
