@@ -4,6 +4,7 @@ Must hold: snapshot time <= 0.15 x Anserini's indexing time; postings leave the 
 memory of the build < 2 x the snapshot's size. Each step runs in a process of its own, so that memory is its own.
 
     python -m benchmarks.snapshot
+    python -m benchmarks.snapshot INDEX          # what opening its snapshot costs, the first time and later
 """
 
 from __future__ import annotations
@@ -70,6 +71,22 @@ print(json.dumps({"seconds": seconds, "cold": cold, "warm": spent, "postings": s
                   "memory": peak[0] - before, "open": opened}))
 """
 
+OPENING = """
+import json, os, subprocess, sys, time
+from sdretrieval.index.snapshot import open_snapshot
+
+def opened():
+    began, before = time.perf_counter(), time.process_time()
+    snapshot = open_snapshot(sys.argv[1])
+    return [time.perf_counter() - began, time.process_time() - before, snapshot.n_docs]
+
+told = {"child" if len(sys.argv) > 2 else "first": opened(), "again": opened()}
+if len(sys.argv) == 2:
+    command = [sys.executable, "-c", sys.orig_argv[2], sys.argv[1], "child"]
+    told["child"] = json.loads(subprocess.run(command, capture_output=True, text=True).stdout)["child"]
+print(json.dumps(told))
+"""
+
 
 def run(code: str, *arguments: object) -> dict:
     command = [sys.executable, "-c", code, *map(str, arguments)]
@@ -77,7 +94,18 @@ def run(code: str, *arguments: object) -> dict:
     return json.loads(out.splitlines()[-1])
 
 
+def opening(index: str) -> None:
+    run(OPENING, index)  # compiles what is not compiled yet, and reads the files into memory
+    told = run(OPENING, index)
+    for name, label in (("first", "first in a process tree"), ("child", "in a child"), ("again", "again")):
+        seconds, processor, documents = told[name]
+        print(f"{documents:,} documents, {label}: {seconds:.3f} s, {processor:.3f} s of processor time")
+
+
 def main() -> None:
+    if len(sys.argv) > 1:
+        opening(sys.argv[1])
+        return
     corpus = Corpus()
     with tempfile.TemporaryDirectory(dir=corpus.documents.parent) as folder:
         index = Path(folder) / "index"

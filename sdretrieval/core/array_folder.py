@@ -96,14 +96,15 @@ def checksum(values: np.ndarray) -> str:
 class ArrayFolder:
     """A kind of such folders. ``types``: dtype by name; ``notes``: the file of notes; ``rules``: what must hold.
 
-    ``derive``: arrays that follow from the others, which have rules; they must be what it makes.
+    ``derive``: arrays that follow from the others, which have rules; they must be what it makes: all of them where
+    a folder is read ``again``, else those that others must fit.
     """
 
     types: Mapping[str, str]
     notes: str
     version: int
     rules: Mapping[str, Rule] = field(default_factory=dict)
-    derive: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]] = lambda arrays: {}
+    derive: Callable[[Mapping[str, np.ndarray], bool], Mapping[str, np.ndarray]] = lambda arrays, all_of_them: {}
 
     def map(self, folder: Path) -> dict[str, np.ndarray]:
         return map_arrays(folder, self.types)
@@ -179,7 +180,7 @@ class ArrayFolder:
                 return f"{name}.bin is damaged: its checksum is wrong"
             if told := self.rules.get(name, Rule()).broken(values, arrays):
                 return f"{name}.bin {told}"
-        for name, values in self.derive(arrays).items():
+        for name, values in self.derive(arrays, again).items():
             if not np.array_equal(values, arrays[name]):
                 return f"{name}.bin does not follow from the others"
         os.environ[_CHECKED] = " ".join([*checked, state][-_KEPT:])

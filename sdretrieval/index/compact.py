@@ -31,6 +31,7 @@ from sdretrieval.core.compiled import njit
 COMPACT = ("block_docs", "block_cells", "blocks", "blocks_ptr", "cells", "length_values", "length_group")
 BITS = 16
 FEW = 250_000  # postings: what NumPy and plain loops are done with before numba is imported
+LONGEST = 1 << 24  # words of a document: more are looked for by sorting
 SINGLE = 112  # cells of count 1
 # The lowest count of a class, and its cells: by length, so many ranges that equally many words are in each.
 CLASSES = ((1, SINGLE), (2, 56), (3, 32), (4, 20), (6, 12), (9, 10), (14, 8), (28, 6))
@@ -50,7 +51,7 @@ class Compact:
 
     @property
     def n_blocks(self) -> int:
-        return -(-len(self.group) >> BITS)
+        return _n_blocks(self.group)
 
     @classmethod
     def of(cls, arrays: Mapping[str, np.ndarray]) -> Compact:
@@ -63,24 +64,40 @@ class Compact:
 
 def compact_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arrays of a snapshot that this module describes, from its postings and lengths."""
-    term_ptr, n_postings = arrays["term_ptr"], len(arrays["term_docs"])
-    lengths, group = np.unique(np.asarray(arrays["doc_lengths"]), return_inverse=True)
-    group = group.astype(np.int32)
-    cells, cell_of, class_of = _cells(lengths, np.bincount(group, minlength=len(lengths)))
-    n_blocks, df = -(-len(group) >> BITS), np.diff(term_ptr)
-    ptr = np.zeros(len(df) + 1, dtype=np.int64)
-    np.cumsum(np.where(df > 2 * n_blocks, 2 * n_blocks + 1, df), out=ptr[1:])
+    n_postings, outline = len(arrays["term_docs"]), compact_outline(arrays)
+    ptr, group = outline["blocks_ptr"], outline["length_group"]
+    _, cell_of, class_of = _cells(outline["length_values"], group)
     blocks = np.zeros(ptr[-1], dtype=np.int32)
     docs, codes = np.empty(n_postings, np.uint16), np.empty(n_postings, np.uint8)
-    given = term_ptr, arrays["term_docs"], arrays["term_counts"], group
+    given = arrays["term_ptr"], arrays["term_docs"], arrays["term_counts"], group
     encode = _encode_few if n_postings <= FEW else _encode
-    encode(*given, cell_of, class_of, n_blocks, ptr, blocks, docs, codes)
-    return dict(zip(COMPACT, (docs, codes, blocks, ptr, cells.ravel(), lengths, group), strict=True))
+    encode(*given, cell_of, class_of, _n_blocks(group), ptr, blocks, docs, codes)
+    return {**outline, "block_docs": docs, "block_cells": codes, "blocks": blocks}
 
 
-def _cells(lengths: np.ndarray, documents: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def compact_outline(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Those of them that are told by df and lengths alone. The others need no more than their sizes to be walked."""
+    doc_lengths = np.asarray(arrays["doc_lengths"])
+    if len(doc_lengths) and doc_lengths.max() <= LONGEST:
+        occurs = np.bincount(doc_lengths) > 0
+        lengths, group = np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[doc_lengths]
+    else:
+        lengths, group = np.unique(doc_lengths, return_inverse=True)
+    group = group.astype(np.int32)
+    n_blocks, df = _n_blocks(group), np.diff(arrays["term_ptr"])
+    ptr = np.zeros(len(df) + 1, dtype=np.int64)
+    np.cumsum(np.where(df > 2 * n_blocks, 2 * n_blocks + 1, df), out=ptr[1:])
+    cells = _cells(lengths, group)[0].ravel()
+    return {"blocks_ptr": ptr, "cells": cells, "length_values": lengths, "length_group": group}
+
+
+def _n_blocks(group: np.ndarray) -> int:
+    return -(-len(group) >> BITS)
+
+
+def _cells(lengths: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The cells; the cell of each class of counts and length group; the class of each count up to the last."""
-    shares = np.cumsum(documents * lengths)
+    shares = np.cumsum(np.bincount(group, minlength=len(lengths)) * lengths)
     shares = shares / max(shares[-1], 1) if len(shares) else shares
     lows = [low for low, _ in CLASSES]
     highs = [low - 1 for low in lows[1:]] + [np.iinfo(np.int32).max]

@@ -3,7 +3,8 @@
 A snapshot is a folder named by its fingerprint (see core/array_folder.py). Who changes its arrays raises
 :data:`FORMAT`; snapshots of an older one are then built again. lucene/export.py writes them from an index,
 :func:`write_snapshot` from memory. :data:`RULES` says what must hold of an array before any loop runs; what
-:func:`derived_for_ranking` makes must be what it makes of the others.
+:func:`derived_for_ranking` makes must be what it makes of the others: the whole of it where a snapshot is checked on
+demand, and where it is first opened what is soon made. The loops need no more of the compact postings than their sizes.
 """
 
 from __future__ import annotations
@@ -58,6 +59,9 @@ RULES = {  # what compiled loops rely on; an array without a rule has its checks
     "doc_ptr": Rule(length_of=_PER_DOC, extra=1, points_into="doc_terms"),
     "doc_terms": Rule(length_of=_PER_POSTING, below=_PER_TERM),
     "doc_counts": Rule(length_of=_PER_POSTING, at_least=1),
+    "block_docs": Rule(length_of=_PER_POSTING),
+    "block_cells": Rule(length_of=_PER_POSTING),
+    "blocks_ptr": Rule(length_of=_PER_TERM, extra=1, points_into="blocks"),
 }
 
 
@@ -78,14 +82,14 @@ def write_snapshot(parent: Path, arrays: Mapping[str, np.ndarray]) -> str:
     return fingerprint
 
 
-def derived_for_ranking(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What ranking would otherwise compute at every start."""
-    from sdretrieval.index.compact import compact_arrays  # compiled, and only who writes a snapshot needs it
+def derived_for_ranking(arrays: Mapping[str, np.ndarray], all_of_them: bool = True) -> dict[str, np.ndarray]:
+    """What ranking would otherwise compute at every start; or of it what is soon made."""
+    from sdretrieval.index.compact import compact_arrays, compact_outline  # compiled, where all is made
 
     order = arrays["docid_order"]
     rank = np.empty(len(order), dtype=np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
-    return {"docid_rank": rank, **compact_arrays(arrays)}
+    return {"docid_rank": rank, **(compact_arrays if all_of_them else compact_outline)(arrays)}
 
 
 SNAPSHOT = ArrayFolder(ARRAYS, "snapshot.json", FORMAT, RULES, derived_for_ranking)

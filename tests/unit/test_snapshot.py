@@ -25,7 +25,10 @@ from sdretrieval.index import snapshot as module
 from sdretrieval.index.commit import latest_commit
 from sdretrieval.index.lucene.indexing import build_index
 from sdretrieval.index.snapshot import Snapshot, load_snapshot, open_snapshot, snapshot_folder, snapshot_state
-from sdretrieval.index.snapshot_format import ARRAYS, SNAPSHOT, derived_for_ranking, write_snapshot
+from sdretrieval.index.snapshot_format import ARRAYS, SNAPSHOT, derived_for_ranking, snapshot_problem, write_snapshot
+from sdretrieval.ranking.engine import Engine, RankOptions
+from sdretrieval.ranking.query import Query
+from sdretrieval.ranking.registry import make_ranker
 
 JANUARY = 1704067200000  # 2024-01-01T00:00:00Z in ms
 DOCUMENTS = [
@@ -253,9 +256,10 @@ def hostile(arrays: dict[str, np.ndarray], name: str, change) -> dict[str, np.nd
         ("times", lambda v: v[1:], "times.bin has 2 entries, doc_lengths has 3"),
         ("docid_text", lambda v: v.__setitem__(0, 0xFF), "docid_text_ptr.bin points into docid_text, which is not"),
         ("docid_text_ptr", lambda v: v.__setitem__(1, 2), "docid_text_ptr.bin points into the middle of a character"),
-        ("block_docs", lambda v: v.__setitem__(0, 60_000), "block_docs.bin does not follow from the others"),
-        ("blocks", lambda v: v.__setitem__(1, 1 << 30), "blocks.bin does not follow from the others"),
-        ("blocks_ptr", lambda v: v[:-1], "blocks_ptr.bin does not follow from the others"),
+        ("block_docs", lambda v: v[:-1], "block_docs.bin has 3 entries, term_docs has 4"),
+        ("blocks", lambda v: v[:-1], "blocks_ptr.bin does not ascend from 0 to the length of blocks"),
+        ("blocks_ptr", lambda v: v[:-1], "blocks_ptr.bin has 3 entries, cf has 3"),
+        ("blocks_ptr", lambda v: v.__setitem__(1, v[2]), "blocks_ptr.bin does not follow from the others"),
         ("cells", lambda v: v.__setitem__(3, 1 << 40), "cells.bin does not follow from the others"),
         ("length_group", lambda v: v.__setitem__(0, 9), "length_group.bin does not follow from the others"),
         ("docid_rank", lambda v: v.__setitem__(0, 9), "docid_rank.bin does not follow from the others"),
@@ -268,6 +272,22 @@ def test_a_snapshot_from_elsewhere_is_checked_before_any_loop_runs(tmp_path, nam
     SNAPSHOT.write(tmp_path / "mark", hostile(whole, name, change), fingerprint="mark")
     with pytest.raises(IndexProblem, match=told):
         load_snapshot(tmp_path / "mark")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("block_docs", 65_535), ("block_cells", 255), ("blocks", 2**31 - 1), ("blocks", -(2**31))]
+)
+def test_compact_postings_from_elsewhere_do_no_harm(tmp_path, name, value):
+    """They are walked as they are, within bounds; that they are others than the counts' is found when asked for."""
+    rng = np.random.default_rng(3)
+    counts = rng.poisson(0.7, (300, 12))
+    made = Snapshot.from_counts(counts, [f"w{i:02}" for i in range(12)])
+    whole = {**made.arrays, **derived_for_ranking(made.arrays)}
+    SNAPSHOT.write(tmp_path / "mark", hostile(whole, name, lambda v: v.fill(value)), fingerprint="mark")
+    engine = Engine(load_snapshot(tmp_path / "mark"))
+    query = Query.from_words(engine.snapshot, ["w01", "w02"], qid="1")
+    assert all(len(result.docs) <= 10 for result in engine.rank(make_ranker("bm25"), [query], RankOptions(hits=10)))
+    assert f"{name}.bin does not follow" in snapshot_problem(tmp_path / "mark", "mark", again=True)
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "[]", "{}", '{"format": 1e999}', '{"format": 2, "sizes": []}', "\xff"])
