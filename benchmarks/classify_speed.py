@@ -28,6 +28,7 @@ from sdretrieval.learn.classify import (
     SmoothedDirichletClassifier,
 )
 
+_SD = {"smoothing": 1e-4, "calibrate": False}
 # The thesis's own settings for 20 Newsgroups (Table 4.2).
 MODELS: dict[str, tuple[Any, int]] = {
     "scikit-learn's MultinomialNB": (MultinomialNB(alpha=1e-3, fit_prior=False), 9),
@@ -36,8 +37,11 @@ MODELS: dict[str, tuple[Any, int]] = {
         MultinomialClassifier(method="jelinek-mercer", smoothing=0.01, background_additive=1e-3),
         9,
     ),
-    "SD": (SmoothedDirichletClassifier(smoothing=1e-4, background_additive=0.1), 9),
-    "SD-CE": (SmoothedDirichletClassifier(smoothing=1e-4, background_additive=1e-3, cross_entropy=True), 9),
+    "SD": (SmoothedDirichletClassifier(smoothing=1e-4, background_additive=0.1, calibrate=False), 9),
+    "SD-CE": (
+        SmoothedDirichletClassifier(smoothing=1e-4, background_additive=1e-3, cross_entropy=True, calibrate=False),
+        9,
+    ),
     "DCM, Minka's iteration": (DCMClassifier(scale=900, additive=1e-4, method="fixed-point"), 3),
     "DCM, Newton on tail counts": (DCMClassifier(scale=900, additive=1e-4), 3),
     "Dirichlet, Minka's iteration": (

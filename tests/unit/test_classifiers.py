@@ -6,7 +6,7 @@ import classify_oracle as plain
 import numpy as np
 import pytest
 from scipy.sparse import csc_matrix, csr_matrix
-from scipy.special import digamma
+from scipy.special import digamma, logsumexp
 
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.estimate.distributions import DCM, Dirichlet
@@ -425,3 +425,30 @@ def test_bad_topics_are_named(data):
         ranker.fit(F, y[:5])
     with pytest.raises(ParameterError, match="names for"):
         ranker.fit(F, np.ones((len(F), 2)), labels=["a"])
+
+
+@pytest.mark.parametrize("ce", [False, True])
+def test_probabilities_of_sd_are_neither_uniform_nor_beyond_reason(ce):
+    """The factor is learnt from documents held out; decisions and scores are those without it."""
+    rng = np.random.default_rng(5)
+    words = rng.dirichlet(np.full(60, 0.3), 3)
+    y = np.repeat(["a", "b", "c"], 80)
+    X = np.vstack([rng.multinomial(12, 0.25 * words[k // 80] + 0.75 * words.mean(axis=0)) for k in range(240)])
+    train, test = np.arange(240) % 2 == 0, np.arange(240) % 2 == 1
+    model = SmoothedDirichletClassifier(smoothing=0.1, cross_entropy=ce).fit(X[train], y[train])
+    plain = SmoothedDirichletClassifier(smoothing=0.1, cross_entropy=ce, calibrate=False).fit(X[train], y[train])
+    assert (model.predict(X[test]) == plain.predict(X[test])).all() and plain.sharpness_ == 1.0
+    np.testing.assert_array_equal(model.decision_function(X[test]), plain.decision_function(X[test]))
+    truth = np.arange(120), np.searchsorted(plain.classes_, y[test])
+
+    def likelihood(scores: np.ndarray) -> float:
+        return float((scores - logsumexp(scores, axis=1, keepdims=True))[truth].mean())
+
+    chosen, unsure = (float(m.predict_log_proba(X[test])[truth].mean()) for m in (model, plain))
+    scores = plain.predict_joint_log_proba(X[test])
+    best = max(likelihood(factor * scores) for factor in np.geomspace(1e-2, 1e6, 100))
+    assert unsure == pytest.approx(-np.log(3), abs=0.02) and best - 0.02 < chosen and chosen > unsure + 0.1
+
+
+def test_too_few_documents_to_hold_any_out():
+    assert SmoothedDirichletClassifier().fit([[1, 0], [0, 1]], ["a", "b"]).sharpness_ == 1.0

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 from scipy.sparse import csr_matrix
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -168,6 +169,18 @@ class IncrementalClassifier(GenerativeClassifier):
                 remedy="Name every class at the first call of partial_fit.",
             )
         return self._add(X, np.searchsorted(self.classes_, y), sample_weight)
+
+
+def sharpness(logits: np.ndarray, truth: np.ndarray) -> float:
+    """The factor of the logits under which the true classes are the most likely, between 1e-4 and 1e6."""
+    rows = np.arange(len(truth))
+
+    def loss(log_factor: float) -> float:
+        scaled = np.exp(log_factor) * logits
+        return float((logsumexp(scaled, axis=1) - scaled[rows, truth]).mean())
+
+    best = minimize_scalar(loss, bounds=(np.log(1e-4), np.log(1e6)), method="bounded", options={"xatol": 1e-3})
+    return float(np.exp(best.x))
 
 
 def by_class(which: np.ndarray, n_classes: int) -> tuple[np.ndarray, np.ndarray]:

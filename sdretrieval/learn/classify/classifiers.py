@@ -84,13 +84,20 @@ _LINEAR = {"coef_": "rows x terms", "intercept_": "rows"}
 _KERNELS = ("uniform", "triangular", "epanechnikov", "tricube", "gaussian")
 
 _ALL = (
-    _generative("sd", "smoothed Dirichlet: geometric means of smoothed documents", SmoothedDirichletClassifier, *_SD),
+    _generative(
+        "sd",
+        "smoothed Dirichlet: geometric means of smoothed documents",
+        SmoothedDirichletClassifier,
+        *_SD,
+        calibrate=False,  # TextClassifier does it
+    ),
     _generative(
         "sd-ce",
         "smoothed Dirichlet, cross entropy alone (no normaliser)",
         SmoothedDirichletClassifier,
         *_SD,
         cross_entropy=True,
+        calibrate=False,
     ),
     _generative("multinomial", "naive Bayes with Laplace smoothing", MultinomialClassifier, "additive", "fit_prior"),
     _generative(

@@ -21,14 +21,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from scipy.special import gammaln
+from scipy.special import gammaln, logsumexp
+from sklearn.base import clone
 
 from sdretrieval.core.parameters import choice, parameter, positive, weight
 from sdretrieval.estimate.distributions import dcm, dirichlet, fitting
 from sdretrieval.estimate.distributions import density_loops as loops
 from sdretrieval.estimate.distributions.fitting import Convergence
 from sdretrieval.estimate.distributions.general_english import check_background, from_totals, inverse, lengths, ratios
-from sdretrieval.learn.classify.base import GenerativeClassifier, IncrementalClassifier, by_class, term_major
+from sdretrieval.learn.classify.base import GenerativeClassifier, IncrementalClassifier, by_class, sharpness, term_major
 
 _BETA = "β of (4.10), added to every word's count in general English"
 _TERMS = {"alpha_": "classes x terms", "class_log_prior_": "classes"}
@@ -131,6 +132,10 @@ class SmoothedDirichletClassifier(_SmoothedDocuments, IncrementalClassifier):
         SD-CE: only the document-dependent sum of (4.29), without the normaliser's part.
     scale : float
         S; it sharpens the probabilities but does not change which class is the best.
+    calibrate : bool
+        ``fit`` chooses how sure ``predict_proba`` is, ``sharpness_``: scores are multiplied by what makes every fifth
+        document of each class likeliest under a classifier of the others. S alone, at the thesis's 1, leaves
+        probabilities all but uniform. ``partial_fit`` keeps what there is, at first 1.
     background : array, optional
         θ^GE of one's own instead of (4.10), e.g. of a whole collection.
     fit_prior, class_prior
@@ -145,6 +150,29 @@ class SmoothedDirichletClassifier(_SmoothedDocuments, IncrementalClassifier):
     background_additive: float = positive(0.1, _BETA)
     cross_entropy: bool = parameter(False, "the document-dependent sum of (4.29) alone")
     scale: float = positive(1.0, "S: sharpens probabilities, changes no decision between equal priors")
+    calibrate: bool = parameter(True, "how sure probabilities are is learnt from documents held out")
+    sharpness_ = 1.0
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None):
+        super().fit(X, y, sample_weight)
+        self.sharpness_ = self._chosen_sharpness(X, y, sample_weight) if self.calibrate else 1.0
+        return self
+
+    def _chosen_sharpness(self, X: Any, y: Any, sample_weight: Any) -> float:
+        X, y = self._counts(X, y, reset=False)
+        order, begin = by_class(np.searchsorted(self.classes_, y), len(self.classes_))
+        held = np.zeros(len(y), dtype=bool)
+        for start, stop in pairwise(begin):
+            held[order[start + 4 : stop : 5]] = True
+        if not held.any() or len(self.classes_) < 2:
+            return 1.0
+        weights = None if sample_weight is None else np.asarray(sample_weight)[~held]
+        other = clone(self).set_params(calibrate=False).fit(X[~held], y[~held], weights)
+        return sharpness(other.predict_joint_log_proba(X[held]), np.searchsorted(self.classes_, y[held]))
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        scores = self.sharpness_ * self.predict_joint_log_proba(X)
+        return scores - logsumexp(scores, axis=1, keepdims=True)
 
     def _begin(self, terms: int) -> None:
         super()._begin(terms)

@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import expit, logsumexp
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
@@ -30,6 +29,7 @@ from sklearn.preprocessing import normalize
 from sdretrieval.collection.analyzer import AnalyzerSpec
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.core.progress import progress
+from sdretrieval.learn.classify.base import sharpness
 from sdretrieval.learn.classify.classifiers import ClassifierModel, classifier_model
 from sdretrieval.learn.labelled import LabelledCorpus
 
@@ -219,23 +219,11 @@ def _calibration(
     logits = other.logits(outside)
     if not several:
         truth = np.searchsorted(other.labels, outside.single_labels())
-        return np.array([[_sharpness(logits, truth), 0.0]])
+        return np.array([[sharpness(logits, truth), 0.0]])
     found = np.tile(even, (len(classifier.labels), 1))
     for column, label in enumerate(learnt):
         found[classifier.labels.index(label)] = _platt(logits[:, column], outside.has_label(label))
     return found
-
-
-def _sharpness(logits: np.ndarray, truth: np.ndarray) -> float:
-    """The factor under which the true classes are the most likely, between 1e-4 and 1e6."""
-    rows = np.arange(len(truth))
-
-    def loss(log_factor: float) -> float:
-        scaled = np.exp(log_factor) * logits
-        return float((logsumexp(scaled, axis=1) - scaled[rows, truth]).mean())
-
-    best = minimize_scalar(loss, bounds=(np.log(1e-4), np.log(1e6)), method="bounded", options={"xatol": 1e-3})
-    return float(np.exp(best.x))
 
 
 def _platt(scores: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
