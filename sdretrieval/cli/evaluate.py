@@ -135,8 +135,8 @@ def add_evaluation_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_output_arguments(parser: Any, *forms: str) -> None:
     add = parser.add_argument
-    add("--output-format", "-o", choices=forms, default=forms[0], help=f"default: {forms[0]}")
-    add("--output", metavar="FILE", help="write there instead of to the screen; .gz compresses it")
+    add("--output-format", choices=forms, default=forms[0], help=f"default: {forms[0]}")
+    add("--output", "-o", metavar="FILE", help="write there instead of to the screen; .gz compresses it")
     add("--places", "-p", type=int, default=4, metavar="N", help="decimals in tables (default 4; -1: all)")
 
 
@@ -185,9 +185,9 @@ def settle_words(args: argparse.Namespace) -> None:
 
 
 def settle_output(args: argparse.Namespace) -> None:
-    """``--output`` was the format up to version 0.1: still understood, with a note."""
+    """``--output`` and ``-o`` were the format up to version 0.1: still understood, with a note."""
     if args.output in ("table", "jsonl", "csv", "latex"):
-        note = f"--output {args.output}: a format is --output-format {args.output} (or -o) now; --output is a file"
+        note = f"{args.output} is a format: that is --output-format {args.output} now; --output (-o) is a file"
         print(note, file=sys.stderr)
         args.output_format, args.output = args.output, None
 

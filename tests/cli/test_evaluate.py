@@ -119,22 +119,24 @@ def test_a_measure_that_is_also_a_file_is_a_file(files, told, capsys):
 
 
 def test_output_is_a_file_and_was_a_format(files, told):
-    assert told("evaluate qrels.txt ql.trec -m AP -o csv --output values.csv") == ""
+    assert told("evaluate qrels.txt ql.trec -m AP --output-format csv --output values.csv") == ""
     assert (files / "values.csv").read_text() == told("evaluate qrels.txt ql.trec -m AP --output-format csv")
-    assert told("evaluate qrels.txt ql.trec -m AP --output csv") == (files / "values.csv").read_text()
+    assert told("evaluate qrels.txt ql.trec -m AP -o csv") == (files / "values.csv").read_text()
     assert "--output-format csv" in told.err
 
 
 def test_depth_and_condensed_lists_as_trec_eval(told):
     """b before a and d before c in topic 1: without the unjudged d, c is third; within two documents there is no c."""
     assert "0.5833" in told("evaluate qrels.txt ql.trec -m AP -q -J")
-    assert records(told("evaluate qrels.txt ql.trec -m AP -M 2 -q -o jsonl"))[0]["value"] == 0.25
+    assert records(told("evaluate qrels.txt ql.trec -m AP -M 2 -q --output-format jsonl"))[0]["value"] == 0.25
 
 
 def test_bounds_for_unjudged_documents(told):
     values = {
         r["measure"]: r["value"]
-        for r in records(told("evaluate qrels.txt ql.trec -o jsonl -m RBP(p=0.5) -m RBPResidual(p=0.5) Judged@3"))
+        for r in records(
+            told("evaluate qrels.txt ql.trec --output-format jsonl -m RBP(p=0.5) -m RBPResidual(p=0.5) Judged@3")
+        )
     }
     # topic 1: b a d c gives 1/4 + 1/16, unjudged d 1/8 and the rest 1/16; topic 2: b is not judged; topic 3: a
     assert values["RBP(p=0.5,rel=1)"] == pytest.approx((0.3125 + 0.25 + 0.5) / 3)
@@ -151,7 +153,7 @@ def test_several_baselines_and_all_pairs(files, told):
     assert "against sd over 3 common topics" in out
     pairs = [line.split()[:3] for line in out.split("Tukey")[1].splitlines() if " AP " in line]
     assert pairs == [["ql", "sd", "AP"], ["ql", "rm", "AP"], ["sd", "rm", "AP"]]
-    found = records(told("evaluate qrels.txt ql.trec sd.trec -m AP --tukey -o jsonl"))[-1]
+    found = records(told("evaluate qrels.txt ql.trec sd.trec -m AP --tukey --output-format jsonl"))[-1]
     assert found["test"] == "tukey"
     out = told("evaluate qrels.txt ql.trec sd.trec -m AP P@1 --agreement")
     assert out.splitlines()[-1].split() == ["AP", "P@1", "1.0000", "1.0000"]
@@ -163,7 +165,7 @@ def test_runs_without_judgments(told, capsys, files):
     sd, other = (row.split() for row in rows[2:])
     assert other[:3] == ["other", "4", "1.0000"]
     assert sd[:2] == ["sd", "3"]
-    (record,) = records(told("compare ql.trec sd.trec -o jsonl"))
+    (record,) = records(told("compare ql.trec sd.trec --output-format jsonl"))
     assert record["overlap@10"] == pytest.approx((2 / 4 + 1 / 2 + 1 / 2) / 3)
     (files / "far.trec").write_text("99 Q0 a 1 1.0 far\n")
     assert main(["compare", "ql.trec", "far.trec"]) == 2
@@ -189,23 +191,25 @@ def test_jsonl_has_the_keys_and_values_of_ir_measures(told):
     for record in records(theirs.stdout):
         expected[record.pop("query_id"), record.pop("measure")] = record.pop("value")
         assert not record
-    ours = records(told("evaluate qrels.txt sd.trec -m AP P@5 nDCG@10 -q -o jsonl --complete"))
+    ours = records(told("evaluate qrels.txt sd.trec -m AP P@5 nDCG@10 -q --output-format jsonl --complete"))
     assert {r["run"] for r in ours} == {"sd"}
     assert {(r["query_id"], r["measure"]): r["value"] for r in ours} == pytest.approx(expected)
-    (record,) = records(told("evaluate qrels.txt sd.trec -m AP -o jsonl"))
+    (record,) = records(told("evaluate qrels.txt sd.trec -m AP --output-format jsonl"))
     assert record == {"run": "sd", "measure": "AP", "value": pytest.approx(2.5 / 3)}  # no query_id without topics
 
 
 def test_csv_can_be_read_back_and_latex_is_a_table(told):
-    rows = list(csv.DictReader(io.StringIO(told('evaluate qrels.txt a,"b"=ql.trec -m AP -q -o csv'))))
+    rows = list(csv.DictReader(io.StringIO(told('evaluate qrels.txt a,"b"=ql.trec -m AP -q --output-format csv'))))
     assert {r["run"] for r in rows} == {'a,"b"'}
     found = {r["query_id"]: float(r["value"]) for r in rows}
     assert found == {"1": 0.5, "2": 0.5, "3": 1.0, "all": pytest.approx(2 / 3)}
-    assert r"qrels & MAP & 66.67 & \textbf{83.33} \\" in told("evaluate qrels.txt ql.trec sd.trec -o latex")
+    assert r"qrels & MAP & 66.67 & \textbf{83.33} \\" in told(
+        "evaluate qrels.txt ql.trec sd.trec --output-format latex"
+    )
 
 
 def test_recall_precision_points(told):
-    found = records(told("evaluate qrels.txt ql.trec -m AP --recall-precision -o jsonl"))
+    found = records(told("evaluate qrels.txt ql.trec -m AP --recall-precision --output-format jsonl"))
     assert [r["measure"] for r in found] == ["AP"] + [f"IPrec@{i / 10}" for i in range(11)]
 
 
@@ -216,7 +220,7 @@ def test_significance_against_a_baseline(told):
     assert row[:4] == ["sd", "AP", "0.8333", "+0.1667"]
     assert "2/0/1" in row
     # The baseline may be named only there.
-    found = records(told("evaluate qrels.txt sd.trec --baseline ql.trec -m AP -o jsonl"))
+    found = records(told("evaluate qrels.txt sd.trec --baseline ql.trec -m AP --output-format jsonl"))
     assert [r["run"] for r in found] == ["ql", "sd", "sd"]
     assert found[-1]["baseline"] == "ql"
     assert set(found[-1]["tests"]) == {"t", "wilcoxon", "sign", "randomisation"}
@@ -224,7 +228,7 @@ def test_significance_against_a_baseline(told):
 
 
 def test_periods_in_other_forms(told):
-    command = "evaluate qrels.txt ql.trec -m AP --by-time month --topic-times times.tsv -o"
+    command = "evaluate qrels.txt ql.trec -m AP --by-time month --topic-times times.tsv --output-format"
     assert "ql,2011-02,2,2,AP,0.75" in told(f"{command} csv")
     assert records(told(f"{command} jsonl"))[0]["period"] == "2011-01"
 
@@ -239,7 +243,7 @@ def test_periods_in_other_forms(told):
         ("evaluate qrels.txt ql.trec --by-time month --time-of query", "--topic-times"),
         ("evaluate qrels.txt ql.trec --from 2011", "--topic-times"),
         ("evaluate qrels.txt ql.trec --until 1999 --topic-times times.tsv", "times.tsv"),
-        ("evaluate qrels.txt ql.trec -q -o latex", "csv"),
+        ("evaluate qrels.txt ql.trec -q --output-format latex", "csv"),
         ("evaluate qrels.txt other.trec", "no topic of the run (first: x1) is judged"),
         ("compare qrels.txt ql.trec", "two runs"),
         ("compare qrels.txt ql.trec sd.trec --topic 99", "'99'"),
@@ -265,6 +269,6 @@ def test_compare_shows_gains_losses_and_moves(told):
 
 
 def test_compare_as_jsonl(told):
-    found = records(told("compare qrels.txt ql.trec sd.trec -m AP -o jsonl"))
+    found = records(told("compare qrels.txt ql.trec sd.trec -m AP --output-format jsonl"))
     assert found[0]["difference"] == pytest.approx(1 / 6)
     assert [(r["query_id"], r["difference"]) for r in found[1:]] == [("1", 0.5), ("2", 0.5), ("3", -0.5)]

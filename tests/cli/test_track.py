@@ -299,7 +299,7 @@ def two_runs(tmp_path: Path) -> tuple[Path, Path, Path]:
 def test_costs_of_runs_by_hand(two_runs, typed) -> None:
     """A: at rank 3, no miss and 1 of 98 alarms: 4.9/98 = .05. B: 0."""
     qrels, a, b = two_runs
-    outcome = typed("tdt", qrels, a, b, "--documents", 100, "-o", "jsonl", "-q", "--baseline", a)
+    outcome = typed("tdt", qrels, a, b, "--documents", 100, "--output-format", "jsonl", "-q", "--baseline", a)
     assert outcome.code == 0, outcome.err
     records = [json.loads(line) for line in outcome.out.splitlines()]
     assert records[0]["min_cost"] == pytest.approx(0.05)
@@ -324,12 +324,14 @@ def test_tdt_formats_and_points(two_runs, tmp_path, typed) -> None:
     qrels, a, b = two_runs
     table = typed("tdt", qrels, a, b, "--documents", 100, "--baseline", a).out
     assert "better/equal/worse" in table and "1/0/0" in table
-    rows = typed("tdt", qrels, a, "--documents", 100, "-o", "csv", "--det-points", tmp_path / "p.csv").out.splitlines()
+    rows = typed(
+        "tdt", qrels, a, "--documents", 100, "--output-format", "csv", "--det-points", tmp_path / "p.csv"
+    ).out.splitlines()
     assert rows[0] == "system,topic,cost,p_miss,p_fa,own_min_cost"
     points = (tmp_path / "p.csv").read_text().splitlines()
     assert points[:2] == ["system,threshold,p_fa,p_miss", "a,inf,0.0,1.0"]
     assert len(points) == 5
-    story = typed("tdt", qrels, a, "--documents", 100, "--weighting", "story", "-o", "jsonl").out
+    story = typed("tdt", qrels, a, "--documents", 100, "--weighting", "story", "--output-format", "jsonl").out
     assert json.loads(story)["min_cost"] == pytest.approx(0.05)  # one topic: the same
 
 

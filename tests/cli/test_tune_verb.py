@@ -83,7 +83,9 @@ def test_the_values_are_those_of_searching_with_the_setting(typed, flags, collec
     settings = [word for name, value in chosen["settings"].items() for word in ("--set", f"{name}={value}")]
     words = ["--index", collection.index, "--topics", collection.topics, "--output", tmp_path / "run.txt"]
     typed("search", *words, "--model", "sd3", *settings)
-    outcome = typed("evaluate", collection.qrels, tmp_path / "run.txt", "--measures", "AP", "-q", "-o", "jsonl")
+    outcome = typed(
+        "evaluate", collection.qrels, tmp_path / "run.txt", "--measures", "AP", "-q", "--output-format", "jsonl"
+    )
     measured = {row["query_id"]: row["value"] for row in map(json.loads, outcome.out.splitlines())}
     assert {qid: measured[qid] for qid in chosen["values"]} == pytest.approx(chosen["values"])
 
