@@ -218,15 +218,15 @@ def _check_found(args: argparse.Namespace, topics: int, documents: int, report: 
 
 def note_of(args, verb: str, ranker, snapshot, report: Report, inputs: dict) -> dict[str, Any]:
     """How a run was made."""
-    from sdretrieval.ranking.manifest import manifest
+    from sdretrieval.ranking.manifest import ALONG_TIME, manifest
 
     settings = {name: getattr(args, name, None) for name in RECORDED}
     inputs = {**inputs, "times": args.topic_times, "expansion": args.expansion, "feedback": args.feedback_qrels}
     note = manifest(verb=verb, ranker=ranker, snapshot=snapshot, inputs=inputs, options=settings, command=args.command)
     if chosen := time_options.chosen_for_manifest(report):
         note["time prior by topic"] = chosen
-        curves = {qid: told.curve for qid, told in report.time_chosen.items() if told.curve}
-        note["time prior along time"] = {qid: [[t, round(rho, 3)] for t, rho in curve] for qid, curve in curves.items()}
+    if curves := report.time_curves.items():
+        note[ALONG_TIME] = {qid: [[t, round(rho, 3)] for t, rho in curve] for qid, curve in curves}
     return note
 
 

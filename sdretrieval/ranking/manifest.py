@@ -18,6 +18,8 @@ from sdretrieval.core.files import atomic_writer
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.ranking.base import Ranker
 
+ALONG_TIME = "time prior along time"  # what a document's time added, by topic: [time in ms, nats] pairs
+
 
 def manifest_path(run: str | os.PathLike[str]) -> Path:
     """runs/x.txt -> runs/x.txt.manifest.json"""

@@ -16,7 +16,10 @@ class PruneNote:
 
 @dataclass(frozen=True)
 class TimeNote:
-    """What a time prior did: its weight, and the ``gain`` in nats for each of ``evidence`` effective documents."""
+    """What a time prior did: its weight, and the ``gain`` in nats for each of ``evidence`` effective documents.
+
+    curve        what a document's time adds, w·ρ, in nats, at some times, ms; nothing where that is nothing
+    """
 
     prior: str
     weight: float
@@ -24,6 +27,7 @@ class TimeNote:
     evidence: float
     bandwidth_ms: float
     has_time: bool = True  # whether the query has the time that the prior wants
+    curve: tuple[tuple[int, float], ...] = ()
 
     @property
     def bandwidth(self) -> str:
@@ -41,7 +45,7 @@ class AutoTimeNote:
 
     near_share   of the topic's documents, near the query's time; ``learnt_from`` so many topics of the call
     asked_at     the query's time, ``densest`` the time around which the first documents crowd most, ms
-    curve        what a document's time adds, in nats, at some times, ms; nothing where that is nothing
+    curve        as of :class:`TimeNote`
     """
 
     prior: str

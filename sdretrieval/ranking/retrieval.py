@@ -40,6 +40,7 @@ class Report:
     timeless: list[str] = field(default_factory=list)  # no time, so no recency
     time_weights: list[float] = field(default_factory=list)  # of the time prior, per query
     time_chosen: dict[str, AutoTimeNote] = field(default_factory=dict)  # by the automatic time prior, per query
+    time_curves: dict[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)  # what times add, per query
     dropped: int = 0  # documents of the given run that are not in the index
 
     def read(self, qid: str, notes: Iterable[Note]) -> None:
@@ -49,6 +50,8 @@ class Report:
                 self.pruned.append(note.lost)
             else:
                 self.time_weights.append(note.weight)
+                if note.curve:
+                    self.time_curves[qid] = note.curve
                 if isinstance(note, AutoTimeNote):
                     self.time_chosen[qid] = note
                 if not note.has_time:

@@ -39,9 +39,10 @@ def collection():
         scores = {q: [strength * g.get(d, 0) + rng.random() for d in documents] for q, g in qrels.items()}
         return Run({q: Ranking(documents, scores[q]) for q in qrels}, tag)
 
+    made = {"k": BAD_END, "time prior along time": {"1": [[10 * DAY, -0.5], [100 * DAY, 1.25], [200 * DAY, 0.1]]}}
     runs = [
         NamedRun("ql", run(0.0, "ql"), expansions={"1": {"wing": 0.5, "flow": 0.25}}),
-        NamedRun("sd", run(0.3, "sd"), expansions={"1": {"wing": 0.5, BAD_IMAGE: 0.4}}, manifest={"k": BAD_END}),
+        NamedRun("sd", run(0.3, "sd"), expansions={"1": {"wing": 0.5, BAD_IMAGE: 0.4}}, manifest=made),
         NamedRun(BAD_IMAGE, run(0.1, BAD)),
     ]
     topics = [Topic(q, f"query {q} {BAD_END if q == '1' else ''}", time=int(q) * 20 * DAY) for q in qrels]
@@ -282,6 +283,10 @@ def test_the_drawer_shows_terms_and_timeline(page):
     only = [text(t) for t in found(page, "#topic .terms .only")]
     assert only == ["flow", BAD_IMAGE]
     assert len(found(page, "#topic svg circle")) == 100  # two runs of fifty
+    prior = one(page, "#topic svg polygon.prior")  # of one of them, below its highest point the most that time added
+    heights = [float(point.split(",")[1]) for point in prior.get_attribute("points").split()]
+    assert len(heights) == 5 and min(heights) == heights[2] and max(heights) == heights[1]
+    assert "time adds up to ±1.25" in text(one(page, "#topic svg[role=img]"))
 
 
 def test_next_and_previous_follow_the_table(page):

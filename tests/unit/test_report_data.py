@@ -124,6 +124,24 @@ def test_timelines_hold_times_scores_and_relevance(collection, data):
     assert timeline["relevant"] == sorted(times[d] for d, g in qrels["1"].items() if g > 0)
 
 
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ({"1": [[20, 0.5], [10, -1]]}, [[10, -1.0], [20, 0.5]]),
+        ({"1": [[20, 0.5], [10, float("nan")], [10**18, 1]]}, [[20, 0.5]]),
+        ({"2": [[20, 0.5]]}, None),
+        *((bad, None) for bad in (None, 7, "x", [], {"1": 7}, {"1": ["ab", "cd"]}, {"1": [[1]]}, {"1": {"a": 1}})),
+    ],
+)
+def test_what_time_added_is_drawn_and_not_listed(collection, told, shown):
+    """A manifest may hold any JSON."""
+    runs, qrels, _, times = collection
+    timed = NamedRun("timed", runs[1].run, manifest={"k": 1, "time prior along time": told})
+    data = gather([runs[0], timed], qrels, measures=MEASURES, document_times=times)
+    assert data["runs"][1]["manifest"] == {"k": 1}
+    assert data["topics"][0]["timeline"].get("priors") == (None if shown is None else [[], shown])
+
+
 def test_slices_are_those_of_the_evaluation_by_time(collection, data):
     runs, qrels, topics, _ = collection
     by_query = next(s for s in data["slices"] if s["by"] == "query")

@@ -25,11 +25,14 @@ from sdretrieval.evaluate.inputs import NamedRun
 from sdretrieval.evaluate.measures import DEFAULT_MEASURES, Evaluation, Evaluator, natural_order, parse_measures
 from sdretrieval.evaluate.significance import TESTS, Comparison, compare
 from sdretrieval.evaluate.time_slices import TimeSlice, choose_period, evaluate_by_time, in_order
+from sdretrieval.ranking.manifest import ALONG_TIME
 
 TOP = 10  # documents of each run shown per topic
 MOST_DOCUMENTS = 40  # … and with the relevant ones, at most
 MOST_TERMS = 25
 TIMELINE_DEPTH = 100
+MOST_POINTS = 1000  # of a curve
+LATEST = 8.64e15  # ms: what a page's dates reach
 NOTHING = Ranking([], [])
 
 
@@ -129,7 +132,8 @@ def _run(named: NamedRun, evaluation: Evaluation, names: Sequence[str]) -> dict[
         "topics": len(evaluation.topics),
         "means": [_number(evaluation.mean[m]) for m in names],
         "notes": evaluation.notes(),
-        "manifest": None if named.manifest is None else dict(named.manifest),
+        # What stands for each topic is drawn there.
+        "manifest": None if named.manifest is None else {k: v for k, v in named.manifest.items() if k != ALONG_TIME},
     }
 
 
@@ -192,6 +196,9 @@ class _Material:
         timeline = self.timeline(rankings, grades, relevant)
         if timeline["relevant"] or any(timeline["runs"]):
             told["timeline"] = timeline
+            priors = [_prior(named.manifest, qid) for named in self.runs]
+            if any(priors):
+                timeline["priors"] = priors
         return told
 
     def documents(
@@ -253,6 +260,16 @@ class _Material:
                 ]
                 answer.append({"by": kind, "period": chosen, **_by_period(parts, self.measures)})
         return answer
+
+
+def _prior(manifest: Mapping[str, Any] | None, qid: str) -> list[list[float]]:
+    """What a document's time added to a run's scores, in the order of time; nothing where the manifest tells none."""
+    try:
+        pairs = ((manifest or {}).get(ALONG_TIME) or {}).get(qid) or ()
+        curve = sorted((int(time), float(nats)) for time, nats in islice(pairs, MOST_POINTS))
+    except (AttributeError, TypeError, ValueError, OverflowError):  # any JSON may stand in a manifest
+        return []
+    return [[time, nats] for time, nats in curve if math.isfinite(nats) and abs(time) < LATEST]
 
 
 def _terms(weights: Mapping[str, float] | None) -> list[list[Any]] | None:

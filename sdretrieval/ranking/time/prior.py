@@ -48,6 +48,7 @@ from sdretrieval.ranking.time import prior_loops as loops
 BINS = 512  # along the times of one query's documents; ρ is interpolated between them
 FINEST_BINS = 1 << 16  # where a density's bandwidth is narrow beside the range: eight bins a bandwidth, up to so many
 SHARP = 8  # bins: a recency narrower than that is computed document by document
+PICTURED = 129  # times at which notes tell what a prior adds
 COMPARED = 10  # documents to compare with, for each one of the evidence
 SPREAD_DEPTH = 100  # the best scores whose spread is the unit of the prior's weight
 AUTO = "auto"
@@ -109,6 +110,14 @@ class Ratio:
         if self.exact is not None:
             return loops.add_recency(scores, times, docs, *(*self.exact, factor))
         return loops.add_table(scores, times, docs, self.table, self.low, self.step, self.now, self.future, factor)
+
+    def pictured(self, low: float, high: float, weight: float) -> tuple[tuple[int, float], ...]:
+        """w·ρ at equal distances from the first time to the last; nothing where it is 0 throughout."""
+        if weight == 0.0 or not high > low or (self.table is None and self.exact is None):
+            return ()
+        times = np.linspace(low, high, PICTURED).astype(np.int64)
+        added = self.added(np.zeros(PICTURED), times, np.arange(PICTURED), weight)
+        return tuple(zip(times.tolist(), added.tolist(), strict=True))
 
 
 def _check_floor(value: float) -> None:

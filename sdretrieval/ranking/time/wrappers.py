@@ -125,8 +125,8 @@ class TimePrior(TimeWrapper):
             Evidence(None if query_time is None else float(query_time), *span, compared, first, weights)
         )
         weight = weight_of(self.prior, ratio, self.weight)
-        note = TimeNote(self.prior.name, weight, ratio.gain, ratio.size, ratio.bandwidth, ratio.has_time)
-        result.notes.append(note)
+        about = (self.prior.name, weight, ratio.gain, ratio.size, ratio.bandwidth, ratio.has_time)
+        result.notes.append(TimeNote(*about, ratio.pictured(*span, weight)))
         return ratio, weight * unit
 
 

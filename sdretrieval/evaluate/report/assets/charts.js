@@ -154,7 +154,8 @@ function timeTicks(low, high, about) {
   return found;
 }
 
-/** Scores over time, one strip per run, above the times of all relevant documents; the query time is dashed. */
+/** Scores over time, one strip per run, above the times of all relevant documents; the query time is dashed.
+ *  Behind the scores, where a time prior played a part: what a document's time added, zero in the middle. */
 function timelineChart({ timeline, shown, names, queryTime }) {
   const points = shown.map((run) => timeline.runs[run]);
   const times = [...points.flat().map((p) => p[0]), ...timeline.relevant, ...(queryTime === null ? [] : [queryTime])];
@@ -183,6 +184,7 @@ function timelineChart({ timeline, shown, names, queryTime }) {
     const least = Math.min(...scores), span = Math.max(...scores) - least || 1;
     const y = (s) => offset + strip - 8 - (strip - 16) * ((s - least) / span);
     return svg("g", { vars: runColour(run) },
+      priorArea((timeline.priors || [])[run] || [], { x, low, high, W, right, middle: offset + strip / 2, half: strip / 2 - 8 }),
       svg("line", { class: "axis", x1: left, x2: W - right, y1: offset + strip, y2: offset + strip }),
       svg("text", { x: left, y: offset - 6 }, names[run]),
       scores.length > 0 && [svg("text", { x: left - 6, y: y(least) + 4, "text-anchor": "end" }, compact(least)),
@@ -197,6 +199,16 @@ function timelineChart({ timeline, shown, names, queryTime }) {
     svg("text", { x: left, y: base - tail + 14 }, "relevant documents"),
     bins.map((n, i) => n > 0 && svg("rect", { class: "bar", rx: 1.5, x: left + i * wide + 0.5, width: wide - 1,
       y: base - ((tail - 26) * n) / most, height: ((tail - 26) * n) / most }))));
+}
+
+function priorArea(curve, { x, low, high, W, right, middle, half }) {
+  const inside = curve.filter(([t]) => t >= low && t <= high);
+  if (inside.length < 2) return null;
+  const most = Math.max(...inside.map(([, nats]) => Math.abs(nats))) || 1;
+  const line = inside.map(([t, nats]) => `${x(t).toFixed(1)},${(middle - (half * nats) / most).toFixed(1)}`);
+  const ends = [x(inside[0][0]), x(inside[inside.length - 1][0])].map((at) => `${at.toFixed(1)},${middle}`);
+  return [svg("polygon", { class: "prior", points: [ends[0], ...line, ends[1]].join(" ") }),
+    svg("text", { x: W - right, y: middle - half - 14, "text-anchor": "end" }, `time adds up to ±${compact(most)}`)];
 }
 
 function compact(value) {

@@ -134,7 +134,8 @@ function topicStory(i) {
       documentTable(topic),
       topic.terms && termColumns(topic, shown),
       topic.timeline && [el("h3", {}, "Over time"),
-        el("p", { class: "soft small" }, "The first documents of each run by time and score; filled where relevant."),
+        el("p", { class: "soft small" }, "The first documents of each run by time and score; filled where relevant.",
+          topic.timeline.priors && " Shaded: what its time added to a document's score, in spreads of the scores, zero in the middle."),
         timelineChart({ timeline: topic.timeline, shown, names, queryTime: topic.time })]),
   ];
 }
