@@ -2,11 +2,11 @@
 
 Postings of three bytes (index/compact.py) are walked a block of 65,536 documents at a time. Each adds, in whole numbers
 that stay in the processor's cache, an upper bound of its evidence w·φ to its document's sum. A document whose sum, with
-all that lists not yet walked may add, stays below what the last of the best reaches cannot be among the best. So a block
-is looked over as soon as few documents still can, and these are looked up in the long lists of light words, which are
-hardly ever walked. What is left of all blocks is scored from the documents' own rows, the highest bounds first, until
-no bound reaches the last of the best: hardly more documents than are asked for. Rows are added up in the order of the
-terms, as exhaustive scoring adds, so the scores are the same bits.
+all that lists not yet walked may add, stays below what the last of the best reaches cannot be among the best. So a
+block is looked over as soon as few documents still can, and these are looked up in the long lists of light words, which
+are hardly ever walked. What is left of all blocks is scored from the documents' own rows, the highest bounds first,
+until no bound reaches the last of the best: hardly more documents than are asked for. Rows are added up in the order of
+the terms, as exhaustive scoring adds, so the scores are the same bits.
 
 What must be reached begins as a guess from the blocks already walked. Where fewer documents than asked for reach it,
 the guess was too high, and the walk is made again with what is known by then.
