@@ -16,7 +16,7 @@ from sdretrieval.ranking.loops import evidence, first_at, ordered, untouched
 SIZE = 1 << BITS
 MOST_UNITS = (1 << 16) - 1
 PLACES = 1 << 13  # of the hash table
-STRETCH = 32  # postings compared at once
+STRETCH = 16  # postings compared at once
 CHUNK = 64  # documents looked over at a time, as most have none that may be among the best; words of a row
 AHEAD, LINE = 32, 16  # rows fetched ahead; numbers of a row that the processor fetches at once
 SCANNING = 4096  # postings that can be walked while a block is looked over
@@ -157,21 +157,22 @@ def _add(sums, docs, cells, table):
 @njit(inline="always")
 def _look_up(sums, found, n, docs, cells, table):
     """The same for ``n`` found documents alone, which ascend as the list does: all of a stretch is compared at once."""
-    k, stop = 0, len(docs)
+    k, last = np.uint64(0), np.uint64(len(docs) - 1)  # numbers without a sign need no look whether they have one
+    within = np.uint64(max(len(docs) - STRETCH, 0))
     for c in range(n):
         d = np.uint16(found[c])
-        while k + STRETCH <= stop and docs[k + STRETCH - 1] < d:
-            k += STRETCH
-        part, below = docs[k : k + STRETCH], np.uint16(0)
-        if len(part) == STRETCH:
+        while k < within and docs[k + np.uint64(STRETCH - 1)] < d:
+            k += np.uint64(STRETCH)
+        at = k
+        if k < within:
+            below = np.uint16(0)
             for i in range(STRETCH):
-                below += np.uint16(part[i] < d)
+                below += np.uint16(docs[k + np.uint64(i)] < d)
+            at += np.uint64(below)
         else:
-            for i in range(len(part)):
-                below += np.uint16(part[i] < d)
-        at = k + np.int64(below)
-        if at < stop and docs[at] == d:
-            sums[d] += table[cells[at]]
+            while at < last and docs[at] < d:
+                at += np.uint64(1)
+        sums[d] += table[cells[at]] * np.uint16(docs[at] == d)
 
 
 @njit(inline="always")
