@@ -16,6 +16,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from sdretrieval.core.disk import own_cache
 from sdretrieval.core.errors import JavaError
 from sdretrieval.core.files import atomic_writer
 
@@ -45,8 +46,7 @@ def find_jar() -> Path | None:
 
 def fetched_folder() -> Path:
     """Where fetched jars lie, one folder for each release that is asked for."""
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return caches / "sdretrieval" / _release().replace("==", "-")
+    return own_cache() / _release().replace("==", "-")
 
 
 def fetch_jar() -> Path:
