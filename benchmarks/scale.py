@@ -175,7 +175,7 @@ def where(ours: Ours, topics: Sequence[Topic]) -> None:
             (Engine, "_finish", "pass"),
             *((pruned_loops, name, "pass: planning") for name in ("bounds", "lists_of")),
             (pruned_loops, "promising", "pass: walking"),
-            (pruned_loops, "score_rows", "pass: rows"),
+            (pruned_loops, "best_rows", "pass: rows"),
         ):
             stack.enter_context(clocked(*given))
         began = time.thread_time()

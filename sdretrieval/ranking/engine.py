@@ -159,7 +159,7 @@ class Engine:
         self, model: Ranker, hooks: Sequence[Hooks], queries: Sequence[Query], options: RankOptions
     ) -> Iterator[Result]:
         """All queries on the same documents, those that the wrappers leave."""
-        view = self._view(hooks, queries[0]) if queries else self
+        view = self._view(hooks, queries[0]) if queries and hooks else self
         if view.allowed is None:
             return self._in_batches(model, hooks, queries, options)
         view.threads = self.threads
@@ -351,7 +351,7 @@ class Engine:
 
         def score(docs: np.ndarray) -> Ranked:
             docs = docs if self.allowed is None else docs[self.allowed[docs]]
-            scores, _ = self._pruned(plan).scored(docs)
+            scores = self._pruned(plan).scored(docs)
             met = (scores != 0.0) | ~np.signbit(scores)  # -0.0: none of the words
             return docs[met], scores[met]
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -77,16 +76,16 @@ class Pruned:
         lost = -model.weights[model.weights < 0].sum()
         if not scale * max(abs(completed), lost) < LARGEST_RATIO * pruned_loops.MOST_UNITS or scale == 0.0:
             return None
-        in_units = partial(_in_units, completed=completed, scale=scale)
         walk, least = self._walk(units, highest, depth, spans, each), 1
         for guess in (True, False):
             docs, bounds, reached = walk(least, guess)
-            docs, scores, keys = self._best_of(docs, bounds, depth, in_units)
-            least = in_units(_floor(scores, depth))
+            found = pruned_loops.best_rows(docs, bounds, depth, completed, scale, *self._rows)
+            docs, scores, keys, floor, _ = _numbers(found)
+            least = pruned_loops.in_units(floor, completed, scale)
             if least >= reached:  # else the guess was too high
                 break
         # What has only words of negative weight was never met.
-        if lost and not _floor(scores, depth) > completed:
+        if lost and not floor > completed:
             return None
         order = np.argsort(keys)[::-1][:depth]
         return docs[order], scores[order]
@@ -116,29 +115,15 @@ class Pruned:
 
         return walk
 
-    def _best_of(
-        self, docs: np.ndarray, bounds: np.ndarray, depth: int, in_units: Callable[[float], int]
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Those of some documents that may be among the best, their scores and keys: the most promising first."""
-        is_first = bounds >= pruned_loops.bar(bounds, depth)
-        first, later = docs[is_first], docs[~is_first]
-        scores, keys = self.scored(first)
-        later = later[bounds[~is_first] >= in_units(_floor(scores, depth))]
-        if len(later) == 0:
-            return first, scores, keys
-        both = zip((first, scores, keys), (later, *self.scored(later)), strict=True)
-        docs, scores, keys = (np.concatenate(parts) for parts in both)
-        return docs, scores, keys
+    def scored(self, docs: np.ndarray) -> np.ndarray:
+        """Scores of documents from their rows, to the bits of exhaustive scoring; -0.0 where they have no word."""
+        return _numbers((docs, *pruned_loops.score_rows(docs, *self._rows)))[1]
 
-    def scored(self, docs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Scores of documents from their rows, to the bits of exhaustive scoring, and their keys."""
+    @property
+    def _rows(self) -> tuple[Any, ...]:
         s, model, c = self.snapshot, self.plan.model, self.completion
         given = model.terms, model.weights, self.A, self.B, s.compact.group, self.plan.weighting.kind
-        completion = s.docid_rank, c.share, c.mass[0], c.constant[0]
-        scores, keys, _ = pruned_loops.score_rows(s.doc_ptr, s.doc_terms, s.doc_counts, docs, *given, *completion)
-        if np.isnan(scores).any():
-            raise not_a_number()
-        return scores, keys
+        return s.doc_ptr, s.doc_terms, s.doc_counts, *given, s.docid_rank, c.share, c.mass[0], c.constant[0]
 
     def _most_completed(self) -> float:
         c = self.completion
@@ -146,16 +131,7 @@ class Pruned:
         return float(of_length + c.constant[0])
 
 
-def _floor(scores: np.ndarray, depth: int) -> float:
-    """The score, in single precision, of the last of the best; what there is no less of where they are fewer."""
-    if len(scores) < depth:
-        return -np.inf
-    return float(np.partition(scores.astype(np.float32), len(scores) - depth)[len(scores) - depth])
-
-
-def _in_units(floor: float, completed: float, scale: float) -> int:
-    """The least sum of bounds at which a score may, rounded to single precision, reach the floor."""
-    if floor == -np.inf:
-        return 1
-    least = (floor - abs(floor) * 2.0**-23 - completed) * scale - 1e-3
-    return int(min(max(least, 1.0), pruned_loops.MOST_UNITS + 1.0))
+def _numbers(found: tuple[Any, ...]) -> tuple[Any, ...]:
+    if np.isnan(found[1]).any():
+        raise not_a_number()
+    return found

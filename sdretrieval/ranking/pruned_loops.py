@@ -11,7 +11,7 @@ import numpy as np
 
 from sdretrieval.core.compiled import njit
 from sdretrieval.index.compact import BITS, SINGLE
-from sdretrieval.ranking.loops import evidence, first_at, ordered, untouched
+from sdretrieval.ranking.loops import evidence, first_at, ordered, select, untouched
 
 SIZE = 1 << BITS
 MOST_UNITS = (1 << 16) - 1
@@ -308,7 +308,45 @@ def bar(bounds, rank):
 
 
 @njit(cache=True, nogil=True)
-def score_rows(doc_ptr, doc_terms, doc_counts, docs, terms, weights, A, B, group, kind, tie, share, mass, constant):
+def best_rows(docs, bounds, depth, completed, scale, *given):
+    """Those of the documents that may be among the best, the highest bounds first: documents, scores, keys.
+
+    Also what a bound must be to reach the last of the best.
+    """
+    first, chosen, n = bar(bounds, depth), np.empty(len(docs), np.int64), 0
+    for i in range(len(docs)):
+        chosen[n] = docs[i]
+        n += bounds[i] >= first
+    scores, keys, warm = score_rows(chosen[:n], *given)
+    least = in_units(_last(scores, keys, depth), completed, scale)
+    m = n
+    for i in range(len(docs)):
+        if least <= bounds[i] < first:
+            chosen[m] = docs[i]
+            m += 1
+    if m > n:
+        others, their_keys, _ = score_rows(chosen[n:m], *given)
+        scores, keys = np.concatenate((scores, others)), np.concatenate((keys, their_keys))
+    return chosen[:m], scores, keys, _last(scores, keys, depth), warm
+
+
+@njit(inline="always")
+def _last(scores, keys, depth):
+    """The score, in single precision, of the last of the best; lower than any where they are fewer."""
+    return select(keys.copy(), scores.copy(), depth) if len(scores) >= depth else np.float32(-np.inf)
+
+
+@njit(cache=True, nogil=True)
+def in_units(floor, completed, scale):
+    """The least sum of bounds at which a score may, rounded to single precision, reach the floor."""
+    if floor == -np.inf:
+        return 1
+    least = (np.float64(floor) - abs(np.float64(floor)) * 2.0**-23 - completed) * scale - 1e-3
+    return np.int64(min(max(least, 1.0), MOST_UNITS + 1.0))
+
+
+@njit(cache=True, nogil=True)
+def score_rows(docs, doc_ptr, doc_terms, doc_counts, terms, weights, A, B, group, kind, tie, share, mass, constant):
     """Scores of given documents, each from its row, and their keys: see _score and loops.keep_best.
 
     A document that has none of the words gets -0.0 and nothing added to it.
