@@ -6,7 +6,8 @@
 
 The corpus is made by ../shared/tools/scale_corpus.py and indexed once, below .cache. Both sides get the same analysed
 index, topics and number of hits. Lucene's side is Anserini's SimpleSearcher with RM3 of as many feedback documents and
-words. Every result of sdretrieval is compared with exhaustive scoring, to the bit.
+words. Every result of sdretrieval is compared with exhaustive scoring, to the bit. Of each model it is told where the
+time of a query goes.
 """
 
 from __future__ import annotations
@@ -16,8 +17,12 @@ import resource
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -29,6 +34,7 @@ from sdretrieval.core.jvm import java_class, start_jvm
 from sdretrieval.index.lucene.indexing import build_index
 from sdretrieval.index.snapshot import Snapshot, open_snapshot, snapshot_folder
 from sdretrieval.ranking import engine as engine_module
+from sdretrieval.ranking import pruned_loops
 from sdretrieval.ranking.engine import Engine, RankOptions
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.registry import make_ranker
@@ -130,6 +136,7 @@ def compare(name: str, snapshot: Snapshot, index: Path, topics: Sequence[Topic],
     shown = [np.percentile(times[:, side], (50, 95, 99)) for side in (0, 1)]
     told = [" ".join(f"{value:.1f}" for value in values) for values in shown]
     print(f"  one at a time, one thread, ms (p50, p95, p99): {told[0]}; Lucene {told[1]}", flush=True)
+    where(ours, alone)
     same(ours, topics)
 
 
@@ -140,6 +147,44 @@ def same(ours: Ours, topics: Sequence[Topic]) -> None:
         for a, b in zip(found, expected, strict=True)
     )
     print(f"  results that differ from exhaustive scoring: {different} of {len(topics)}", flush=True)
+
+
+def where(ours: Ours, topics: Sequence[Topic]) -> None:
+    """Where the processor's time of a query goes, one at a time, one thread: parts of a pass are among its own."""
+    spent, passes = Counter(), ["final"]
+
+    def clocked(owner: Any, name: str, label: str, is_first: bool = False) -> Any:
+        work = getattr(owner, name)
+
+        def clocked_work(*given: Any) -> Any:
+            passes.append("first") if is_first else None
+            began = time.thread_time()
+            try:
+                return work(*given)
+            finally:
+                spent[f"{passes[-1]} {label}" if label.startswith("pass") else label] += time.thread_time() - began
+                passes.pop() if is_first else None
+
+        return patch.object(owner, name, clocked_work)
+
+    with ExitStack() as stack:
+        for given in (
+            (Query, "from_topic", "analysis"),
+            (type(ours.ranker), "expand", "estimating"),
+            (Engine, "first_documents", "pass", True),
+            (Engine, "_finish", "pass"),
+            *((pruned_loops, name, "pass: planning") for name in ("bounds", "lists_of")),
+            (pruned_loops, "promising", "pass: walking"),
+            (pruned_loops, "best_rows", "pass: rows"),
+        ):
+            stack.enter_context(clocked(*given))
+        began = time.thread_time()
+        for topic in topics:
+            ours.one(topic)
+        total = time.thread_time() - began
+    whole = sum(spent[label] for label in ("analysis", "estimating", "first pass", "final pass"))
+    told = [f"{label} {1000 * s / len(topics):.2f}" for label, s in sorted(spent.items())]
+    print(f"  ms of a query: {', '.join(told)}, all else {1000 * (total - whole) / len(topics):.2f}", flush=True)
 
 
 def machine(snapshot: Snapshot, index: Path) -> None:

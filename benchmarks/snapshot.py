@@ -72,7 +72,9 @@ print(json.dumps({"seconds": seconds, "cold": cold, "warm": spent, "postings": s
 """
 
 OPENING = """
-import json, os, subprocess, sys, time
+import json, os, subprocess, sys, tempfile, time
+if len(sys.argv) == 2:
+    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp()  # nothing is remembered of earlier processes
 from sdretrieval.index.snapshot import open_snapshot
 
 def opened():

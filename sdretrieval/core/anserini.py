@@ -16,6 +16,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from sdretrieval.core.disk import own_cache
 from sdretrieval.core.errors import JavaError
 from sdretrieval.core.files import atomic_writer
 
@@ -43,14 +44,9 @@ def find_jar() -> Path | None:
     return next(iter(fetched_folder().glob(_JAR)), None)
 
 
-def caches_folder() -> Path:
-    """Where things lie that can be had again."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sdretrieval"
-
-
 def fetched_folder() -> Path:
     """Where fetched jars lie, one folder for each release that is asked for."""
-    return caches_folder() / _release().replace("==", "-")
+    return own_cache() / _release().replace("==", "-")
 
 
 def fetch_jar() -> Path:

@@ -2,8 +2,9 @@
 
 Each array is a file ``<name>.bin`` of little-endian numbers. A file of notes in JSON is written last; it has the
 format, and the size and checksum (XXH3, 64 bits) of each array. A folder without notes, or with a file of another size,
-is not whole. Contents are checked when a folder is first opened by a process tree, and when it has changed since:
-checksums, and the :class:`Rule` of each array, so that no compiled loop walks out of one, whoever wrote the folder.
+is not whole. Contents are checked when a folder is first opened by a process tree, a large one by this user since the
+machine was started, and when it has changed since: checksums, and the :class:`Rule` of each array, so that no compiled
+loop walks out of one, whoever wrote the folder.
 """
 
 from __future__ import annotations
@@ -11,17 +12,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sdretrieval.core.disk import allocate, sync_folder
+from sdretrieval.core.disk import allocate, own_cache, sync_folder
 
 LARGEST_NOTES = 1 << 24  # bytes
 _CHECKED = "SDRETRIEVAL_CHECKED"  # in the environment, which processes hand on: states of folders found whole
 _KEPT = 50  # such states
+_LARGE = 1 << 26  # bytes of a folder that is worth remembering for other processes
 
 
 def array_file(folder: Path, name: str) -> Path:
@@ -170,11 +173,11 @@ class ArrayFolder:
             return f"{self.notes} is damaged ({error})"
 
     def _content_problem(self, folder: Path, checksums: Mapping[str, str], again: bool) -> str | None:
-        state = self._state(folder)
+        state, arrays = self._state(folder), self.map(folder)
         checked = os.environ.get(_CHECKED, "").split()
-        if state in checked and not again:
+        is_large = sum(values.nbytes for values in arrays.values()) >= _LARGE
+        if not again and (state in checked or (is_large and state in _remembered())):
             return None
-        arrays = self.map(folder)
         for name, values in arrays.items():
             if checksum(values) != checksums[name]:
                 return f"{name}.bin is damaged: its checksum is wrong"
@@ -184,6 +187,8 @@ class ArrayFolder:
             if not np.array_equal(values, arrays[name]):
                 return f"{name}.bin does not follow from the others"
         os.environ[_CHECKED] = " ".join([*checked, state][-_KEPT:])
+        if is_large:
+            _remember(state)
         return None
 
     def _state(self, folder: Path) -> str:
@@ -193,3 +198,27 @@ class ArrayFolder:
         files = [folder / self.notes, *(array_file(folder, name) for name in self.types)]
         about = [(s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for s in map(Path.stat, files)]
         return xxh3_64_hexdigest(repr((folder.resolve().name, about)).encode())
+
+
+def _memory() -> Path:
+    """The file of states found whole. A start of the machine has one of its own: a power cut undoes unsynced arrays."""
+    return own_cache() / f"whole-{Path('/proc/sys/kernel/random/boot_id').read_text().strip()}"
+
+
+def _remembered() -> list[str]:
+    try:
+        memory = _memory()
+        return memory.read_text().split() if memory.stat().st_uid == os.getuid() else []
+    except (OSError, ValueError, AttributeError):  # none yet, or another system than Linux
+        return []
+
+
+def _remember(state: str) -> None:
+    with suppress(OSError, ValueError):
+        memory = _memory()
+        memory.parent.mkdir(parents=True, exist_ok=True)
+        for other in memory.parent.glob("whole-*"):
+            if other != memory:
+                other.unlink()
+        with open(memory, "a", opener=lambda path, flags: os.open(path, flags, 0o600)) as stream:
+            stream.write(f"{state}\n")

@@ -79,6 +79,11 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def own_cache() -> Path:
+    """The folder of what this user's processes keep for each other."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sdretrieval"
+
+
 def sync_folder(folder: Path) -> None:
     """Make what was renamed or removed in a folder last through a power cut."""
     with suppress(OSError):  # some file systems cannot, and Windows has no such call

@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from sdretrieval.core.anserini import caches_folder
+from sdretrieval.core.disk import own_cache
 
 # Java warns of an archive that is damaged, on standard output; it starts all the same.
 CHECKED = ("-XX:+VerifySharedSpaces", "-Xlog:cds=off", "-Xlog:cds+map=off")
@@ -28,7 +28,7 @@ class JavaArchive:
         self.home, self.classpath, self.how = home, classpath, options
         stat = classpath.stat()
         told = repr((str(home), str(classpath), stat.st_size, stat.st_mtime_ns, options))
-        self.path = caches_folder() / f"java-{hashlib.sha256(told.encode()).hexdigest()[:16]}.jsa"
+        self.path = own_cache() / f"java-{hashlib.sha256(told.encode()).hexdigest()[:16]}.jsa"
         self._listed: Path | None = None
 
     def options(self) -> tuple[str, ...]:

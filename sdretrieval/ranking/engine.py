@@ -24,7 +24,7 @@ from sdretrieval.collection.records import rank_order
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.index.statistics import Statistics
-from sdretrieval.ranking import loops, pruned_loops
+from sdretrieval.ranking import loops
 from sdretrieval.ranking.base import Expansion, Plan, Ranker
 from sdretrieval.ranking.feedback import Feedback, Rows
 from sdretrieval.ranking.notes import Note, PruneNote
@@ -159,7 +159,7 @@ class Engine:
         self, model: Ranker, hooks: Sequence[Hooks], queries: Sequence[Query], options: RankOptions
     ) -> Iterator[Result]:
         """All queries on the same documents, those that the wrappers leave."""
-        view = self._view(hooks, queries[0]) if queries else self
+        view = self._view(hooks, queries[0]) if queries and hooks else self
         if view.allowed is None:
             return self._in_batches(model, hooks, queries, options)
         view.threads = self.threads
@@ -346,17 +346,14 @@ class Engine:
 
     def _others(self, plan: Plan) -> Others | None:
         """Scores documents from their rows, to the bits of exhaustive scoring; None for plans too wide for that."""
-        model, weighting, s = plan.model, plan.weighting, self.snapshot
-        if not 0 < len(model) <= MOST_WORDS or model.background:
+        if not 0 < len(plan.model) <= MOST_WORDS or plan.model.background:
             return None
 
         def score(docs: np.ndarray) -> Ranked:
             docs = docs if self.allowed is None else docs[self.allowed[docs]]
-            A, scores = weighting.term_factors(self.statistics, model.terms), np.empty(len(docs))
-            given = model.terms, model.weights, A, self._doc_factors(weighting), self._length_groups[1], weighting.kind
-            pruned_loops.score_rows(s.doc_ptr, s.doc_terms, s.doc_counts, docs, *given, scores)
+            scores = self._pruned(plan).scored(docs)
             met = (scores != 0.0) | ~np.signbit(scores)  # -0.0: none of the words
-            return docs[met], self._complete(plan, docs[met], scores[met])
+            return docs[met], scores[met]
 
         return score
 
@@ -374,10 +371,13 @@ class Engine:
         cells = self._cells(plan.weighting)
         if cells is None:
             return None
+        edges = [part * self.snapshot.compact.n_blocks // self.threads for part in range(self.threads + 1)]
+        spans = [span for span in pairwise(edges) if span[0] < span[1]]
+        return self._pruned(plan).best(depth, cells, spans, self.each)
+
+    def _pruned(self, plan: Plan) -> Pruned:
         A, B = plan.weighting.term_factors(self.statistics, plan.model.terms), self._doc_factors(plan.weighting)
-        search = Pruned(self.snapshot, plan, A, B, cells, self._completion([plan]), self.allowed)
-        edges = np.linspace(0, self.snapshot.compact.n_blocks, self.threads + 1).astype(int).tolist()
-        return search.best(depth, [span for span in pairwise(edges) if span[0] < span[1]], self.each)
+        return Pruned(self.snapshot, plan, A, B, self._completion([plan]), self.allowed)
 
     def best_of_all(self, plans: Sequence[Plan], depth: int) -> list[Ranked]:
         """The same by scoring every document that has any of the words."""

@@ -16,10 +16,11 @@ from sdretrieval.ranking.loops import evidence, first_at, ordered, select, untou
 SIZE = 1 << BITS
 MOST_UNITS = (1 << 16) - 1
 PLACES = 1 << 13  # of the hash table
+STRETCH = 16  # postings compared at once
 CHUNK = 64  # documents looked over at a time, as most have none that may be among the best; words of a row
-RESCORING = 400  # postings that can be walked while one document is scored from its row
 AHEAD, LINE = 32, 16  # rows fetched ahead; numbers of a row that the processor fetches at once
-SCANNING = 16384  # postings that can be walked while a block is looked over
+SCANNING = 4096  # postings that can be walked while a block is looked over
+LOOKING_UP = 20  # … while a document is looked up in a list
 
 
 @njit(cache=True, nogil=True)
@@ -99,10 +100,9 @@ def hashed(terms):
 
 
 @njit(inline="always")
-def _ranges(lists, terms, term_ptr, blocks_ptr, blocks, b, starts, stops):
-    """Where the postings of the block ``b`` stand; how many there are in all."""
-    total = 0
-    for j in range(len(lists)):
+def _ranges(lists, terms, term_ptr, blocks_ptr, blocks, b, starts, stops, left):
+    """Where the postings of the block ``b`` stand, and how many there are in the lists from each on."""
+    for j in range(len(lists) - 1, -1, -1):
         term = terms[lists[j, 0]]
         first, at, part = term_ptr[term], blocks_ptr[term], lists[j, 1]
         if part == 2:
@@ -113,8 +113,16 @@ def _ranges(lists, terms, term_ptr, blocks_ptr, blocks, b, starts, stops):
             starts[j], stops[j] = first + blocks[at + 2 * b + part], first + blocks[at + 2 * b + part + 1]
         starts[j] = min(max(starts[j], first), term_ptr[term + 1])  # whatever the file says
         stops[j] = min(max(stops[j], starts[j]), term_ptr[term + 1])
-        total += stops[j] - starts[j]
-    return total
+        left[j] = left[j + 1] + stops[j] - starts[j]
+
+
+@njit(inline="always")
+def _ones(bits):
+    """How many bits are set: by twos, by fours, by eights, and these added up."""
+    bits = bits - ((bits >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    bits = (bits & np.uint64(0x3333333333333333)) + ((bits >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((bits * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
 @njit(cache=True, nogil=True)
@@ -130,29 +138,81 @@ def _reaching(sums, least, found, most):
         if highest >= bar:
             if filled + CHUNK > most:
                 return -1
-            for i in range(left, left + CHUNK):
-                if sums[i] >= bar:
-                    found[filled] = i
-                    filled += 1
+            part, bits = sums[left : left + CHUNK], np.uint64(0)
+            for i in range(CHUNK):
+                bits |= np.uint64(part[i] >= bar) << np.uint64(i)
+            while bits:
+                found[filled] = left + _ones(~bits & (bits - np.uint64(1)))  # below the lowest bit
+                filled += 1
+                bits &= bits - np.uint64(1)
     return filled
 
 
 @njit(inline="always")
-def _walk(sums, lists, rest, starts, stops, postings, block_docs, block_cells, units, least, found):
-    """Add the bounds of lists to the sums of a block as far as is worth it; how many documents may reach ``least``."""
-    walked, looked = 0, 0
+def _add(sums, docs, cells, table):
+    for k in range(len(docs)):
+        sums[docs[k]] += table[cells[k]]
+
+
+@njit(inline="always")
+def _look_up(sums, found, n, docs, cells, table):
+    """The same for ``n`` found documents alone, which ascend as the list does: all of a stretch is compared at once."""
+    k, last = np.uint64(0), np.uint64(len(docs) - 1)  # numbers without a sign need no look whether they have one
+    within = np.uint64(max(len(docs) - STRETCH, 0))
+    for c in range(n):
+        d = np.uint16(found[c])
+        while k < within and docs[k + np.uint64(STRETCH - 1)] < d:
+            k += np.uint64(STRETCH)
+        at = k
+        if k < within:
+            below = np.uint16(0)
+            for i in range(STRETCH):
+                below += np.uint16(docs[k + np.uint64(i)] < d)
+            at += np.uint64(below)
+        else:
+            while at < last and docs[at] < d:
+                at += np.uint64(1)
+        sums[d] += table[cells[at]] * np.uint16(docs[at] == d)
+
+
+@njit(inline="always")
+def _still(sums, found, n, least):
+    """Of the ``n`` found documents keep those whose sums are at least ``least``."""
+    kept = 0
+    for c in range(n):
+        found[kept] = found[c]
+        kept += sums[found[c]] >= least
+    return kept
+
+
+@njit(cache=True, nogil=True)
+def _walk(sums, lists, rest, starts, stops, left, block_docs, block_cells, units, least, found, look):
+    """Add the bounds of lists to the sums of a block; how many documents may reach ``least``, -1 where all may.
+
+    Before the list ``look``, or a later one, the sums are looked over. From then on long lists are not walked, but the
+    documents found are looked up in them. Also returns the list before which the next block is better looked over.
+    """
+    n, walked = -1, 0
     for j in range(len(lists)):
-        left = postings - walked
-        if least > rest[j] and left > SCANNING and walked - looked >= SCANNING:
-            looked = walked
-            n = _reaching(sums, least - rest[j], found, left // RESCORING)
-            if n >= 0:
-                return n
-        table = units[lists[j, 0]]
-        for k in range(starts[j], stops[j]):
-            sums[block_docs[k]] += table[block_cells[k]]
-        walked += stops[j] - starts[j]
-    return _reaching(sums, least, found, len(found))
+        size = stops[j] - starts[j]
+        if n < 0 and j >= look and least > rest[j] and left[j] > 2 * SCANNING:
+            n = _reaching(sums, least - rest[j], found, min(left[j] // (2 * LOOKING_UP), len(found)))
+            if n < 0:
+                look = j + 1 + (len(lists) - j) // 8
+            else:
+                look = j - (j > 0 and 4 * LOOKING_UP * n < walked)
+        if n == 0:
+            return n, look
+        docs, cells = block_docs[starts[j] : stops[j]], block_cells[starts[j] : stops[j]]
+        if n > 0 and LOOKING_UP * n < size:
+            _look_up(sums, found, n, docs, cells, units[lists[j, 0]])
+        else:
+            _add(sums, docs, cells, units[lists[j, 0]])
+            look += n > 0 and look == j
+        walked = size
+        if 0 < n < size:
+            n = _still(sums, found, n, least - rest[j + 1])
+    return n, look
 
 
 @njit(inline="always")
@@ -177,109 +237,107 @@ def _score(start, stop, doc_terms, doc_counts, terms, weights, A, factor, kind, 
 
 
 @njit(cache=True, nogil=True)
-def best_documents(
-    term_ptr, block_docs, block_cells, blocks_ptr, blocks, doc_ptr, doc_terms, doc_counts, group, allowed, tie,
-    terms, weights, A, B, kind, words, units, scale, lists, rest, static, g, share, mass, constant, completed,
-    first, n_walked, n_blocks, depth, floor, guess, keys, values,
+def promising(
+    term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, allowed, terms, units, lists, rest,
+    first, n_walked, n_blocks, depth, least, guess,
 ):  # fmt: skip
-    """The documents of the blocks from ``first`` on that may be among the best ``depth``.
+    """The documents of the blocks from ``first`` on whose bounds reach ``least``, their bounds, and ``least``.
 
-    Returns how many they are, the floor that they had to reach, whether all scores are numbers, and nothing of use.
-    ``floor`` is a score that the last of the best is known to reach; ``completed`` is the most that what needs no
-    postings comes to. With ``guess`` the floor is raised to what the blocks so far let expect; then it must be checked
-    in the end. Scores and keys are those of loops.keep_best.
+    With ``guess`` this is raised to what the blocks so far let expect of the best ``depth``.
     """
-    filled, is_number, warm, wanted = 0, True, 0, np.empty(SIZE, np.int64)
-    sums, found, met = np.zeros(SIZE, np.uint16), np.empty(SIZE + CHUNK, np.int32), np.empty(CHUNK + 1, np.int64)
+    docs, bounds, filled = np.empty(4 * CHUNK, np.int64), np.empty(4 * CHUNK, np.uint16), 0
+    sums, found, look = np.zeros(SIZE, np.uint16), np.empty(SIZE + CHUNK, np.int32), 0
     starts, stops = np.empty(len(lists), np.int64), np.empty(len(lists), np.int64)
-    stride = _stride(n_walked)
+    left, stride = np.zeros(len(lists) + 1, np.int64), _stride(n_walked)
     for step in range(n_walked):
         b = first + step * stride % n_walked
-        in_block = _ranges(lists, terms, term_ptr, blocks_ptr, blocks, b, starts, stops)
-        if in_block == 0:
+        _ranges(lists, terms, term_ptr, blocks_ptr, blocks, b, starts, stops, left)
+        if left[0] == 0:
             continue
         sums[:] = 0
-        least = _in_units(floor, completed, scale)
-        n = _walk(sums, lists, rest, starts, stops, in_block, block_docs, block_cells, units, least, found)
-        bar = _bar(sums, found, n, depth) if n > 2 * depth and floor == -np.inf else 0
-        for turn in range(1 + (bar > 0)):  # the most promising first: then few of the others are left
-            chosen = _chosen(sums, found, n, turn, bar, least, b, len(group), allowed, wanted)
-            for c in range(chosen):
-                if c % AHEAD == 0:
-                    warm ^= _fetch(wanted[c : min(c + AHEAD, chosen)], doc_ptr, doc_terms, doc_counts, group)
-                d = wanted[c]
-                of_length = group[d]
-                value = _score(
-                    doc_ptr[d], doc_ptr[d + 1], doc_terms, doc_counts, terms, weights, A, B[of_length], kind, words, met
-                )
-                if untouched(value):
-                    continue
-                if len(static) > 0:
-                    value += g * static[d]
-                if len(share) > 0:
-                    value += mass * share[of_length]
-                value += constant
-                if np.float32(value) < floor:
-                    continue
-                is_number = is_number and value == value
-                keys[filled] = (ordered(np.float32(value)) << 32) | tie[d]
-                values[filled] = value
+        n, look = _walk(sums, lists, rest, starts, stops, left, block_docs, block_cells, units, least, found, look)
+        within = min(SIZE, n_docs - (b << BITS))
+        expected = depth * (step + 1) / n_blocks
+        rank = int(expected + 4.0 * np.sqrt(expected) + 8.0)
+        if n < 0:
+            _leave_allowed(sums, b << BITS, within, allowed)
+            if guess and least == 1 and 2 * CHUNK * rank < SIZE:
+                least = max(least, bar(_highest(sums), rank))
+            n = _reaching(sums, least, found, len(found))
+        while filled + n > len(docs):
+            docs, bounds = np.concatenate((docs, docs)), np.concatenate((bounds, bounds))
+        for c in range(n):
+            i = found[c]
+            if sums[i] >= least and i < within and (len(allowed) == 0 or allowed[(b << BITS) + i]):
+                docs[filled], bounds[filled] = (b << BITS) + i, sums[i]
                 filled += 1
-                if filled == len(keys):
-                    floor, filled = max(floor, select(keys, values, depth)), depth
-            if filled >= depth and (floor == -np.inf or filled > depth + depth // 2):
-                floor, filled = max(floor, select(keys[:filled], values, depth)), depth
-            least = _in_units(floor, completed, scale)
-        if guess and step & (step + 1) == 0 and step + 1 < n_walked:
-            expected = depth * (step + 1) / n_blocks
-            rank = int(expected + 4.0 * np.sqrt(expected) + 8.0)
-            if rank < filled:
-                floor = max(floor, select(keys[:filled], values, rank))
-    return filled, floor, is_number, warm
+        if guess and step & (step + 1) == 0 and rank < filled:
+            least = max(least, bar(bounds[:filled], rank))
+    return docs[:filled], bounds[:filled], least
+
+
+@njit(inline="always")
+def _leave_allowed(sums, first, n, allowed):
+    if len(allowed) > 0:
+        for i in range(n):
+            if not allowed[first + i]:
+                sums[i] = 0
+
+
+@njit(inline="always")
+def _highest(sums):
+    """Of each chunk the highest sum."""
+    highest = np.zeros(len(sums) // CHUNK, np.uint16)
+    for chunk in range(len(highest)):
+        for i in range(chunk * CHUNK, chunk * CHUNK + CHUNK):
+            highest[chunk] = max(highest[chunk], sums[i])
+    return highest
 
 
 @njit(cache=True, nogil=True)
-def score_rows(doc_ptr, doc_terms, doc_counts, docs, terms, weights, A, B, group, kind, scores):
-    """Σ_w s_w φ of given documents, each from its row: see _score."""
-    words, met = hashed(terms), np.empty(CHUNK + 1, np.int64)
+def bar(bounds, rank):
+    """What at least ``rank`` of the bounds reach, and not many more; 1 where all do."""
+    counts = np.zeros(1024, np.int64)
+    for bound in bounds:
+        counts[bound >> 6] += 1
+    total, place = 0, 1023
+    while place > 0 and total + counts[place] < rank:
+        total += counts[place]
+        place -= 1
+    return max(np.int64(place << 6), np.int64(1))
+
+
+@njit(cache=True, nogil=True)
+def best_rows(docs, bounds, depth, completed, scale, *given):
+    """Those of the documents that may be among the best, the highest bounds first: documents, scores, keys.
+
+    Also what a bound must be to reach the last of the best.
+    """
+    first, chosen, n = bar(bounds, depth), np.empty(len(docs), np.int64), 0
     for i in range(len(docs)):
-        d = docs[i]
-        scores[i] = _score(
-            doc_ptr[d], doc_ptr[d + 1], doc_terms, doc_counts, terms, weights, A, B[group[d]], kind, words, met
-        )
+        chosen[n] = docs[i]
+        n += bounds[i] >= first
+    scores, keys, warm = score_rows(chosen[:n], *given)
+    least = in_units(_last(scores, keys, depth), completed, scale)
+    m = n
+    for i in range(len(docs)):
+        if least <= bounds[i] < first:
+            chosen[m] = docs[i]
+            m += 1
+    if m > n:
+        others, their_keys, _ = score_rows(chosen[n:m], *given)
+        scores, keys = np.concatenate((scores, others)), np.concatenate((keys, their_keys))
+    return chosen[:m], scores, keys, _last(scores, keys, depth), warm
 
 
 @njit(inline="always")
-def _chosen(sums, found, n, turn, bar, least, b, n_docs, allowed, wanted):
-    """The found documents whose turn it is: those that reach the bar, where there is one, come first."""
-    chosen = 0
-    for c in range(n):
-        i = found[c]
-        d = (b << BITS) + i
-        if bar > 0 and ((sums[i] >= bar) != (turn == 0) or sums[i] < least):
-            continue
-        if d < n_docs and (len(allowed) == 0 or allowed[d]):
-            wanted[chosen] = d
-            chosen += 1
-    return chosen
+def _last(scores, keys, depth):
+    """The score, in single precision, of the last of the best; lower than any where they are fewer."""
+    return select(keys.copy(), scores.copy(), depth) if len(scores) >= depth else np.float32(-np.inf)
 
 
-@njit(inline="always")
-def _fetch(docs, doc_ptr, doc_terms, doc_counts, group):
-    """Read the beginnings of rows, so that the processor waits for memory once for all of them; a number of no use."""
-    warm = 0
-    for c in range(len(docs)):
-        warm += group[docs[c]] + doc_ptr[docs[c]]
-    last = len(doc_terms) - 1
-    for c in range(len(docs)):
-        at = doc_ptr[docs[c]]
-        for k in range(at, at + 3 * LINE, LINE):
-            warm += doc_terms[min(k, last)] + doc_counts[min(k, last)]
-    return warm
-
-
-@njit(inline="always")
-def _in_units(floor, completed, scale):
+@njit(cache=True, nogil=True)
+def in_units(floor, completed, scale):
     """The least sum of bounds at which a score may, rounded to single precision, reach the floor."""
     if floor == -np.inf:
         return 1
@@ -287,17 +345,42 @@ def _in_units(floor, completed, scale):
     return np.int64(min(max(least, 1.0), MOST_UNITS + 1.0))
 
 
+@njit(cache=True, nogil=True)
+def score_rows(docs, doc_ptr, doc_terms, doc_counts, terms, weights, A, B, group, kind, tie, share, mass, constant):
+    """Scores of given documents, each from its row, and their keys: see _score and loops.keep_best.
+
+    A document that has none of the words gets -0.0 and nothing added to it.
+    """
+    words, met, warm = hashed(terms), np.empty(CHUNK + 1, np.int64), 0
+    scores, keys = np.empty(len(docs)), np.empty(len(docs), np.int64)
+    for i in range(len(docs)):
+        if i % AHEAD == 0:
+            warm ^= _fetch(docs[i : i + AHEAD], doc_ptr, doc_terms, doc_counts, group, tie)
+        d = docs[i]
+        of_length = group[d]
+        value = _score(
+            doc_ptr[d], doc_ptr[d + 1], doc_terms, doc_counts, terms, weights, A, B[of_length], kind, words, met
+        )
+        if not untouched(value):
+            if len(share) > 0:
+                value += mass * share[of_length]
+            value += constant
+        scores[i], keys[i] = value, (ordered(np.float32(value)) << 32) | tie[d]
+    return scores, keys, warm
+
+
 @njit(inline="always")
-def _bar(sums, found, n, depth):
-    """A sum of bounds that at least ``depth`` of the found documents reach, and not many more."""
-    counts = np.zeros(1024, np.int64)
-    for c in range(n):
-        counts[sums[found[c]] >> 6] += 1
-    total, place = 0, 1023
-    while place > 0 and total + counts[place] < depth:
-        total += counts[place]
-        place -= 1
-    return place << 6
+def _fetch(docs, doc_ptr, doc_terms, doc_counts, group, tie):
+    """Read the beginnings of rows, so that the processor waits for memory once for all of them; a number of no use."""
+    warm = 0
+    for c in range(len(docs)):
+        warm += group[docs[c]] + doc_ptr[docs[c]] + tie[docs[c]]
+    last = len(doc_terms) - 1
+    for c in range(len(docs)):
+        at = doc_ptr[docs[c]]
+        for k in range(at, at + 3 * LINE, LINE):
+            warm += doc_terms[min(k, last)] + doc_counts[min(k, last)]
+    return warm
 
 
 @njit(inline="always")

@@ -236,6 +236,31 @@ def test_a_whole_snapshot_is_read_once_by_a_process_and_those_it_starts(snapped:
     assert run_python(code).returncode == 0
 
 
+def test_a_large_snapshot_is_read_once_until_the_machine_starts_again(tmp_path: Path, monkeypatch):
+    """By any process: the environment forgets. A changed file is read again."""
+    folder = tmp_path / write_snapshot(tmp_path, dict(Snapshot.from_counts([[1, 2], [0, 1]], ["a", "b"]).arrays))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(array_folder, "_LARGE", 0)
+    read: list[str] = []
+    real = array_folder.checksum
+    monkeypatch.setattr(array_folder, "checksum", lambda values: read.append("x") or real(values))
+
+    def times_read() -> int:
+        monkeypatch.delenv("SDRETRIEVAL_CHECKED", raising=False)
+        read.clear()
+        load_snapshot(folder)
+        return len(read) // len(ARRAYS)
+
+    assert [times_read(), times_read()] == [1, 0]
+    [memory] = (tmp_path / "cache" / "sdretrieval").iterdir()
+    assert memory.stat().st_mode & 0o077 == 0
+    os.utime(folder / "times.bin")
+    assert [times_read(), times_read()] == [1, 0]
+    memory.rename(memory.with_name("whole-of-another-start"))
+    assert [times_read(), times_read()] == [1, 0]
+    assert [path.name for path in memory.parent.iterdir()] == [memory.name]
+
+
 def hostile(arrays: dict[str, np.ndarray], name: str, change) -> dict[str, np.ndarray]:
     values = np.array(arrays[name])
     changed = change(values)
@@ -277,8 +302,9 @@ def test_a_snapshot_from_elsewhere_is_checked_before_any_loop_runs(tmp_path, nam
 @pytest.mark.parametrize(
     ("name", "value"), [("block_docs", 65_535), ("block_cells", 255), ("blocks", 2**31 - 1), ("blocks", -(2**31))]
 )
-def test_compact_postings_from_elsewhere_do_no_harm(tmp_path, name, value):
+def test_compact_postings_from_elsewhere_do_no_harm(tmp_path, monkeypatch, name, value):
     """They are walked as they are, within bounds; that they are others than the counts' is found when asked for."""
+    monkeypatch.setattr("sdretrieval.ranking.engine.BOUNDS_FROM", 1)
     rng = np.random.default_rng(3)
     counts = rng.poisson(0.7, (300, 12))
     made = Snapshot.from_counts(counts, [f"w{i:02}" for i in range(12)])
