@@ -65,7 +65,7 @@ def test_the_hinge_loss_equals_a_generic_convex_solver(seed: int) -> None:
     """(1) with max(0, 1 - y f)², for two columns with labels of their own; it is not the squared loss's answer."""
     X, L, C, y = frame(seed, labels=8)
     flipped = np.where(np.arange(len(y)) % 2, y, -y)
-    gamma_A, smooth = 0.02, csr_matrix(L * 40.0 / len(X) ** 2)
+    gamma_A, smooth = 0.5, csr_matrix(L * 4.0 / len(X) ** 2)
     w_p = 4.0 * np.random.default_rng(9).normal(size=X.shape[1])  # some documents beyond the margin
 
     def objective(w: np.ndarray, y: np.ndarray) -> float:
