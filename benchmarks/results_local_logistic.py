@@ -79,12 +79,14 @@ def reuters() -> Dated:
     return Dated(tf_idf(corpus.counts, df, len(y)), y, weeks)
 
 
-def fitted(data: Dated, train: np.ndarray, *, online: bool = True) -> dict[str, LocalLogisticRegression]:
+def fitted(
+    data: Dated, train: np.ndarray, *, online: bool = True, groups: np.ndarray | None = None
+) -> dict[str, LocalLogisticRegression]:
     """The global model with the best C, and the best bandwidth and C of the local one."""
     return {
         name: LocalLogisticRegression(
             bandwidth=bandwidth, bandwidths=BANDWIDTHS, C=STRENGTHS, online=online, max_fits=FITS, tol=1e-3
-        ).fit(data.X[train], data.y[train], times=data.times[train])
+        ).fit(data.X[train], data.y[train], times=data.times[train], groups=None if groups is None else groups[train])
         for name, bandwidth in (("global", inf), ("local", "auto"))
     }
 
@@ -100,7 +102,7 @@ def by_time(wrong: np.ndarray, times: np.ndarray) -> np.ndarray:
 
 def compare(data: Dated, online: bool, whole_threads: bool) -> dict[str, Any]:
     train, test = data.split(whole_threads)
-    models = fitted(data, train, online=online)
+    models = fitted(data, train, online=online, groups=data.threads if whole_threads else None)
     wrong = {name: mistakes(model, data, test) for name, model in models.items()}
     differences = by_time(wrong["local"] * 1.0 - wrong["global"], data.times[test])
     return {
@@ -171,10 +173,10 @@ def section(names: Sequence[str] = ()) -> str:
     text, note = comparison_table(names)
     shown = f"""\
 Pairs of mailing lists (signatures, list names and cross-posted texts removed), half for training, half for testing:
-posts dealt out at random, and by whole threads. Error in percent on test posts from the {FIRST + 1}th month on. Online:
-each month from training posts of earlier months alone. Tricube kernel, L2; h (months; {len(BANDWIDTHS)} candidates,
-∞ among them) and C ({len(STRENGTHS)}) chosen together by cross-validated log loss on the training half; the global
-model's C likewise.
+posts dealt out at random, and by whole threads (so too in cross-validation). Error in percent on test posts from the
+{FIRST + 1}th month on. Online: each month from training posts of earlier months alone. Tricube kernel, L2; h (months;
+{len(BANDWIDTHS)} candidates, ∞ among them) and C ({len(STRENGTHS)}) chosen together by cross-validated log loss on the
+training half; the global model's C likewise.
 
 {text}
 
