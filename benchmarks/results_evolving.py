@@ -683,13 +683,13 @@ def parts(data: Posts, chosen: dict[str, tuple[float, float]], names: Sequence[s
     told = {
         "quarters": (
             "### Months and quarters\n\nWhat the representer constraint costs depends on the frame: AUC of SSL-E (13) "
-            f"less that of (18), in points (standard error over frames), {HISTORY_LABELINGS} labelings of {PER_FRAME} posts "
-            "a frame.\n\n",
+            f"less that of (18), in points (standard error over frames), {HISTORY_LABELINGS} labelings of {PER_FRAME} "
+            "posts a frame.\n\n",
             quarterly_table,
         ),
         "tokens": (
-            "### Tokens\n\nAUC with Lucene's terms (stems, 33 stop words left out), and what words as they are written, "
-            "318 stop words left out, add (standard error over months), with the same γ's.\n\n",
+            "### Tokens\n\nAUC with Lucene's terms (stems, 33 stop words left out), and what words as they are "
+            "written, 318 stop words left out, add (standard error over months), with the same γ's.\n\n",
             token_table,
         ),
         "hinge": (
