@@ -262,10 +262,11 @@ def pairs_part(name: str) -> str:
         )
         print(name, online, notes[-1], {label: cells[-1] for label, cells in rows.items()}, file=sys.stderr, flush=True)
     return (
-        f"### Pairs of words: {name}\n\nLog-likelihood of a held-out word given the one before it, and what the rows add "
-        "to the global one of their kind (standard error over days). Pairs back off to single words by (c(vw) + κ p(w)) / "
-        "(c(v) + κ), local pairs to global ones in the same way with κ_t, both chosen on a tenth of the training "
-        f"documents; h is that of single words: {'; '.join(notes)}.\n\n" + table(["offline", "online"], rows)
+        f"### Pairs of words: {name}\n\nLog-likelihood of a held-out word given the one before it, and what the rows "
+        "add to the global one of their kind (standard error over days). Pairs back off to single words by "
+        "(c(vw) + κ p(w)) / (c(v) + κ), local pairs to global ones in the same way with κ_t, both chosen on a tenth of "
+        f"the training documents; h is that of single words: {'; '.join(notes)}.\n\n"
+        + table(["offline", "online"], rows)
     )
 
 
