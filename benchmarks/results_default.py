@@ -50,8 +50,8 @@ def section() -> str:
     chosen = {name: chosen_without(name, names) for name in names}
     shown["blend, chosen without it"] = {name: values(name, "blend", chosen[name]) for name in names}
     first, *others = (_table(shown, names, measure) for measure in MEASURES)
-    parts = [first, _gains(shown, names), _peers(names), _trade_off(names)]
-    return "\n\n".join([*parts, BESIDE, *others, _hurt(shown, names), _choices(chosen, names)])
+    beside = [_trade_off(names), *others, _hurt(shown, names), _choices(chosen, names)]
+    return "\n\n".join([first, _gains(shown, names), _peers(names), BESIDE, *beside])
 
 
 # -- what is measured ----------------------------------------------------------------------------------------------
