@@ -515,29 +515,31 @@ def quarterly_table(data: Posts, chosen: dict[str, tuple[float, float]]) -> str:
     return table([name_of(one) for one in pairs], rows)
 
 
-def other_table(data: Posts, how: str, runs: Callable[[tuple], Iterator[tuple[Floats, Floats]]]) -> str:
+def other_table(names: Sequence[str], runs: Callable[[tuple], Iterator[tuple[Floats, Floats]]]) -> str:
     """Two ways for each method: AUC of the first, and what the other adds (standard error over months)."""
-    rows: dict[str, list[str]] = {name: [] for name in PUBLISHED}
+    rows: dict[str, list[str]] = {name: [] for name in names}
     for lists in THREE:
-        for name, (one, other) in zip(rows, runs(lists), strict=True):
+        for name, (one, other) in zip(names, runs(lists), strict=True):
             gain = 100 * (other - one).mean(axis=1)
             error = gain.std(ddof=1) / np.sqrt(len(gain))
             rows[name].append(f"{100 * one.mean():.2f} {gain.mean():+.2f} ({error:.2f})")
-        print(how, name_of(lists), {name: cells[-1] for name, cells in rows.items()}, file=sys.stderr, flush=True)
+        print(name_of(lists), {name: cells[-1] for name, cells in rows.items()}, file=sys.stderr, flush=True)
     return table([name_of(lists) for lists in THREE], rows)
 
 
 def token_table(data: Posts, chosen: dict[str, tuple[float, float]]) -> str:
     """Lucene's terms, and words as they are written without stop words."""
     X = plain_words(data)
+    settings = [(name, chosen[name]) for name in PUBLISHED] + [(name, QUICK) for name in PUBLISHED]
 
     def runs(lists: tuple) -> Iterator[tuple[Floats, Floats]]:
         tasks = Task(data, lists), Task(data, lists, X)
         labelled = tasks[0].labelings(range(LABELINGS))
-        for name in PUBLISHED:
-            yield tuple(run(task, labelled, name, *chosen[name]).quality for task in tasks)
+        for name, gammas in settings:
+            one, other = (run(task, labelled, name, *gammas).quality for task in tasks)
+            yield one, other
 
-    return other_table(data, "tokens", runs)
+    return other_table([f"{n}, next to no graph" if g is QUICK else n for n, g in settings], runs)
 
 
 def hinge_table(data: Posts, chosen: dict[str, tuple[float, float]]) -> str:
@@ -547,9 +549,10 @@ def hinge_table(data: Posts, chosen: dict[str, tuple[float, float]]) -> str:
         task = Task(data, lists)
         labelled = task.labelings(range(HISTORY_LABELINGS))
         for name in PUBLISHED:
-            yield tuple(run(task, labelled, name, *chosen[name], how).quality for how in (solve, solve_hinge))
+            one, other = (run(task, labelled, name, *chosen[name], how).quality for how in (solve, solve_hinge))
+            yield one, other
 
-    return other_table(data, "hinge", runs)
+    return other_table(list(PUBLISHED), runs)
 
 
 def history_table(tasks: dict[tuple, Task], chosen: dict[str, tuple[float, float]]) -> str:
