@@ -80,7 +80,7 @@ class SSLE(FrameClassifier):
     remember : int, optional
         How many frames' classifiers are kept to predict documents of the past by (default: all).
     loss : {"squared", "squared-hinge"}
-        V of (1): (y - f)², or max(0, 1 - y f)², which takes about five times as long.
+        V of (1): (y - f)², or max(0, 1 - y f)², some rounds of the same system.
     solver, tol
         ``"cg"``, ``"direct"`` or ``"auto"``; the bound on the error of f_t in the kernel's norm.
 
