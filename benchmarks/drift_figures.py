@@ -1,7 +1,7 @@
 """Figures 4 to 9 and 11 to 16 of the local likelihood paper, on the R lists, as docs/drift-figures.png and
-docs/drift-penalised.png; what can be said in numbers is printed.
+docs/drift-penalised.png; and what of them can be said in numbers.
 
-    python -m benchmarks.drift_figures            # both; or: local, penalised
+    python -m benchmarks.drift_figures
 
 Figures 1, 2 and 5 of any index are drawn by `sdretrieval drift`.
 """
@@ -41,6 +41,14 @@ ENDS = 50 * DAY  # left out of Figures 4, 8 and 9, as there: estimates at the en
 SHARES = (0.1, 0.2, 0.5, 1.0)
 TOY = np.array([0.0, 2.0, 3.0, 4.0, 4.0]), np.array([0.1, 0.2, 0.2, 0.2, 0.3])
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
+
+
+TOLD: list[str] = []  # what can be said in numbers
+
+
+def tell(line: str) -> None:
+    TOLD.append(line)
+    print(line, file=sys.stderr, flush=True)
 
 
 def frequent(data: Data) -> Data:
@@ -135,7 +143,7 @@ def rates() -> dict[bool, tuple[np.ndarray, np.ndarray, float, float]]:
         slopes = [np.polyfit(np.log(sizes), np.log(row), 1)[0] for row in each]
         error = float(np.std(slopes, ddof=1) / np.sqrt(len(slopes)))
         found[online] = sizes, each.mean(axis=0), float(np.mean(slopes)), error
-        print(f"{'online' if online else 'offline'}: least error falls as n^{np.mean(slopes):.3f} (s.e. {error:.3f})")
+        tell(f"{'online' if online else 'offline'}: least error falls as n^{np.mean(slopes):.3f} (s.e. {error:.3f})")
     return found
 
 
@@ -155,7 +163,7 @@ def draw_local() -> None:
         grid, slope = density_slope(data)
         panels[1].plot(in_years(grid), slope, linewidth=0.8)
         panels[1].set_title("Figure 4: g'(t)/g(t), a day", loc="left")
-        print(f"|g'/g|: median {np.median(np.abs(slope)):.4f} a day, largest {np.abs(slope).max():.4f}")
+        tell(f"|g'/g|: median {np.median(np.abs(slope)):.4f} a day, largest {np.abs(slope).max():.4f}")
         for axes, share, name in ((panels[2], 1.0, "Figure 5: all documents"), (panels[3], 0.1, "Figure 6: a tenth")):
             _draw_bandwidths(axes, fewer(data, share), name)
         for label, values in by_size(data).items():
@@ -181,7 +189,7 @@ def _draw_variance(axes: Any, data: Data) -> None:
     axes.set_title("Figure 4: variance against θ(1 - θ)", loc="left")
     axes.legend(frameon=False, fontsize=7)
     slope = np.polyfit(np.log(each), np.log(spread), 1)[0]
-    print(f"variance grows as (θ(1-θ))^{slope:.2f}, {np.median(spread / independent):.1f} x that of independent words")
+    tell(f"variance grows as (θ(1-θ))^{slope:.2f}, {np.median(spread / independent):.1f} x that of independent words")
 
 
 def _draw_bandwidths(axes: Any, data: Data, title: str) -> None:
@@ -191,7 +199,7 @@ def _draw_bandwidths(axes: Any, data: Data, title: str) -> None:
         label = "online" if online else "offline"
         [line] = axes.plot(choice.bandwidths[finite] / DAY, choice.scores[finite], "-o", markersize=3, label=label)
         axes.axhline(choice.scores[~finite][0], color=line.get_color(), linewidth=0.8, linestyle="--")
-        print(f"{title}, {label}: best h {choice.bandwidth / DAY:g} days")
+        tell(f"{title}, {label}: best h {choice.bandwidth / DAY:g} days")
     axes.set(xscale="log", xlabel="h, days (dashed: global)")
     axes.set_title(title, loc="left")
     low, high = axes.get_ylim()
@@ -218,7 +226,7 @@ def _draw_plug_in(speed: Any, inverse: Any, data: Data) -> None:
     inverse.set_title("Figure 9: 1/h_t, a day", loc="left")
     inverse.legend(frameon=False, fontsize=7)
     correlation = np.corrcoef(np.log(daily[finite]), np.log(1 / found.varying[finite]))[0, 1]
-    print(f"1/h_t against words a day: correlation of logarithms {correlation:.2f}")
+    tell(f"1/h_t against words a day: correlation of logarithms {correlation:.2f}")
 
 
 # -- Figures 11 to 16 ----------------------------------------------------------------------------------------------
@@ -325,9 +333,7 @@ def _draw_methods(left: Any, right: Any, data: Data) -> None:
             real.append(total / words)
         left.semilogx(strengths, simulated, label=method)
         right.semilogx(strengths, real, label=method)
-        print(
-            f"{method}: least cross entropy, simulated {min(simulated):.4f}; best likelihood of a day {max(real):.4f}"
-        )
+        tell(f"{method}: least cross entropy, simulated {min(simulated):.4f}; best likelihood of a day {max(real):.4f}")
     left.set_title("Figure 15: cross entropy, simulated", loc="left")
     right.set_title("Figure 15: nats a held-out word, a day", loc="left")
     low, high = left.get_ylim()
@@ -348,7 +354,7 @@ def _draw_leave_one_out(left: Any, right: Any, c: np.ndarray, q: np.ndarray) -> 
     left.semilogx(strengths, approximate, "--", label="(42)")
     left.set_title("Figure 16: leave-one-out", loc="left")
     left.legend(frameon=False, fontsize=7)
-    print(f"(42) differs from (41) by {np.abs(approximate - exact).max():.1e} nats a word at most")
+    tell(f"(42) differs from (41) by {np.abs(approximate - exact).max():.1e} nats a word at most")
     sizes, losses = (2_000, 10_000, 50_000, 200_000), []
     for tokens in sizes:
         each = []
@@ -366,11 +372,27 @@ def _draw_leave_one_out(left: Any, right: Any, c: np.ndarray, q: np.ndarray) -> 
     right.semilogx(sizes, 1e3 * np.array(losses), "-o", markersize=3)
     right.set_title("Figure 16: lost, 10⁻³ nats a word", loc="left")
     right.set(xlabel="words")
-    print("lost by choosing λ by (42):", {n: f"{loss:.5f}" for n, loss in zip(sizes, losses, strict=True)})
+    lost = ", ".join(f"{loss:.5f} ({n:,} words)" for n, loss in zip(sizes, losses, strict=True))
+    tell(f"lost by choosing λ by (42), nats a word: {lost}")
 
 
-PICTURES = {"local": draw_local, "penalised": draw_penalised}
+def figures_part() -> str:
+    TOLD.clear()
+    draw_local()
+    draw_penalised()
+    lines = "\n".join(f"- {line}" for line in TOLD)
+    return f"""\
+### The paper's Figures 4 to 9 and 11 to 16, on rlists
+
+The {WORDS} most frequent words and the triangular kernel of its Figure 5 in the first picture, all words in the second;
+Figures 14 and 16 (right) and the rate are simulated, as there (`python -m benchmarks.drift_figures`).
+
+![variance, density, bandwidths, sizes, gradient, rate](drift-figures.png)
+
+![penalised estimates](drift-penalised.png)
+
+{lines}"""
+
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or PICTURES:
-        PICTURES[name]()
+    print(figures_part())

@@ -269,9 +269,10 @@ def rows(names: tuple[str, ...] = COLLECTIONS) -> str:
 
 
 def section() -> str:
-    from benchmarks.results_drift_more import more  # which takes its scores from here
+    from benchmarks.drift_figures import figures_part  # both take their scores from here
+    from benchmarks.results_drift_more import more
 
-    return f"{rows()}\n\n{more()}"
+    return "\n\n".join([rows(), more(), figures_part()])
 
 
 if __name__ == "__main__":
