@@ -557,7 +557,7 @@ SPACES = {
 
 
 def retrieval_part() -> str:
-    from sdretrieval.evaluate import compare_values
+    from sdretrieval.evaluate.significance import paired_t
     from sdretrieval.evaluate.tune import Problem, space_of, tune
     from sdretrieval.learn.lcsc.passage_ranking import PassageRanker, kept_sequences, topics_file
     from sdretrieval.ranking.registry import make_ranker
@@ -580,7 +580,7 @@ def retrieval_part() -> str:
         "",
         "MAP, parameters by 5-fold cross-validation over topics (hill climbing; no topic chose its own). α mixes the "
         "document's topics (100, h = 2) into its model, γ the best passage into its score; with neither it is ql. "
-        "Stars: different from ql (paired t, p < .05).",
+        "In brackets the standard error of the difference to ql; stars: p < .05 (paired t).",
         "",
         "| model | " + " | ".join(RETRIEVED) + " |",
         "|---|" + "---|" * len(RETRIEVED),
@@ -588,11 +588,10 @@ def retrieval_part() -> str:
     for label, values in found.items():
         cells = []
         for i, v in enumerate(values):
-            star = ""
-            if label not in ("ql", "bm25"):
-                p = compare_values(v, found["ql"][i], tests=["t"]).tests["t"].p_value
-                star = "*" if p < 0.05 else ""
-            cells.append(f"{np.mean(list(v.values())):.4f}{star}")
+            gains = np.array([value - found["ql"][i][qid] for qid, value in v.items()])
+            star = "*" if label != "ql" and paired_t(gains).p_value < 0.05 else ""
+            error = f" ({gains.std(ddof=1) / np.sqrt(len(gains)):.4f})" if label != "ql" else ""
+            cells.append(f"{np.mean(list(v.values())):.4f}{star}{error}")
         lines.append(f"| {label} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
