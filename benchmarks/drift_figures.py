@@ -385,7 +385,8 @@ def figures_part() -> str:
 ### The paper's Figures 4 to 9 and 11 to 16, on rlists
 
 The {WORDS} most frequent words and the triangular kernel of its Figure 5 in the first picture, all words in the second;
-Figures 11 (left), 14, 15 (left), 16 (right) and the rate are of made-up counts, as there (`python -m benchmarks.drift_figures`).
+Figures 11 (left), 14, 15 (left), 16 (right) and the rate are of made-up counts, as there
+(`python -m benchmarks.drift_figures`).
 
 ![variance, density, bandwidths, sizes, gradient, rate](drift-figures.png)
 
