@@ -46,8 +46,13 @@ WAYS: dict[str, dict] = {
 
 def section() -> str:
     normalisers, first, *others = _normalisers(), *(_counts(name) for name in COLLECTIONS)
-    shown, _, pictures = first.partition("\n\n![")
-    return "\n\n".join([shown, BESIDE, f"![{pictures}", normalisers, *others])
+    return "\n\n".join([by_likelihood(first), BESIDE, first, normalisers, *others])
+
+
+def by_likelihood(table: str) -> str:
+    """The table without its pictures, and without the rows whose S is chosen by the tail of the curve."""
+    lines = table.partition("\n\n![")[0].splitlines()
+    return "\n".join(line for line in lines if "S by the tail" not in line)
 
 
 def normaliser_curves(smoothing: float, points: int = 99) -> dict[str, np.ndarray]:

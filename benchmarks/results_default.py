@@ -17,6 +17,7 @@ import numpy as np
 
 from benchmarks.anserini import SYSTEMS, anserini_run
 from benchmarks.collections import ROOT, Collection
+from benchmarks.kept import BESIDE
 from sdretrieval.collection.records import Run, Topic
 from sdretrieval.core.files import atomic_writer
 from sdretrieval.evaluate import compare_values, evaluate
@@ -48,9 +49,9 @@ def section() -> str:
     shown = {model: {name: values(name, model) for name in names} for model in SHOWN}
     chosen = {name: chosen_without(name, names) for name in names}
     shown["blend, chosen without it"] = {name: values(name, "blend", chosen[name]) for name in names}
-    parts = [_table(shown, names, measure) for measure in MEASURES]
-    parts += [_hurt(shown, names), _trade_off(names), _peers(names), _gains(shown, names), _choices(chosen, names)]
-    return "\n\n".join(parts)
+    first, *others = (_table(shown, names, measure) for measure in MEASURES)
+    beside = [_trade_off(names), *others, _hurt(shown, names), _choices(chosen, names)]
+    return "\n\n".join([first, _gains(shown, names), _peers(names), BESIDE, *beside])
 
 
 # -- what is measured ----------------------------------------------------------------------------------------------

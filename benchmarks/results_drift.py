@@ -34,6 +34,7 @@ from sdretrieval.estimate.time.local_likelihood import GroupedLocalLikelihood, L
 from sdretrieval.estimate.time.penalised import choose_strength, estimate
 
 COLLECTIONS = ("reuters21578", "rlists")
+GLOBAL = "global, h = ∞"
 KERNEL, MOST_WORDS, LEAST_COUNT, ADDITIVE, BACKGROUND = "tricube", 10_000, 5, 0.1, 0.1
 
 
@@ -70,21 +71,38 @@ def smoothed(sums: np.ndarray) -> np.ndarray:
     return (sums + ADDITIVE) / (sums.sum() + ADDITIVE * len(sums))
 
 
-def score(data: Data, theta: Callable[[float, np.ndarray], np.ndarray], online: bool) -> float:
-    """Mean log-likelihood of a test word; ``theta`` makes the model of a day from its time and the background."""
-    return float(score_each(data, lambda t, b: [theta(t, b)], online)[0])
+@dataclass(frozen=True)
+class Scored:
+    """Log-likelihood of the test words of each day, and how many they are."""
+
+    sums: np.ndarray
+    words: np.ndarray
+
+    @property
+    def mean(self) -> float:
+        return float(self.sums.sum() / self.words.sum())
+
+    def error_to(self, other: Scored) -> float:
+        """Standard error of the difference of two means a word: a ratio of sums, days as the samples."""
+        gain = self.sums - other.sums
+        rest = gain - gain.sum() / self.words.sum() * self.words
+        return float(np.sqrt((rest**2).sum() * len(rest) / (len(rest) - 1)) / self.words.sum())
+
+
+def score(data: Data, theta: Callable[[float, np.ndarray], np.ndarray], online: bool) -> Scored:
+    """``theta`` makes the model of a day from its time and the background."""
+    return score_each(data, lambda t, b: [theta(t, b)], online)[0]
 
 
 def score_each(
     data: Data, models: Callable[[float, np.ndarray], list[np.ndarray]], online: bool, every: int = 1
-) -> np.ndarray:
+) -> list[Scored]:
     """:func:`score` of several models at once, on every so many of the days that have test documents."""
     line = timeline(data.train, data.train_times, resolution=DAY)
     test = timeline(data.test, data.test_times, resolution=DAY)
     everything = np.asarray(line.counts.sum(axis=0)).ravel()
     past, upto = np.zeros(data.n_words), 0
-    totals: np.ndarray | float = 0.0
-    words = 0.0
+    sums, words = [], []
     for row in range(0, len(test.times), every):
         t = float(test.times[row])
         if online:
@@ -94,9 +112,9 @@ def score_each(
         span = slice(test.counts.indptr[row], test.counts.indptr[row + 1])
         counts, terms = test.counts.data[span], test.counts.indices[span]
         background = smoothed(past if online else everything)
-        totals = totals + np.array([counts @ np.log(p[terms]) for p in models(t, background)])
-        words += float(counts.sum())
-    return np.asarray(totals) / words
+        sums.append([counts @ np.log(p[terms]) for p in models(t, background)])
+        words.append(float(counts.sum()))
+    return [Scored(np.array(each), np.array(words)) for each in zip(*sums, strict=True)]
 
 
 def mixture(model, background: float = BACKGROUND) -> Callable[[float, np.ndarray], np.ndarray]:
@@ -131,14 +149,14 @@ def by_held_out(data: Data, h: float, method: str, strengths: np.ndarray, kernel
         counts = model.local_counts(t)
         return [estimate(counts, background, float(s), method) for s in strengths]
 
-    return float(strengths[int(np.argmax(score_each(inner, each, kernel.online, every)))])
+    return float(strengths[int(np.argmax([one.mean for one in score_each(inner, each, kernel.online, every)]))])
 
 
-def measure(name: str) -> tuple[Data, dict[str, dict[str, tuple[float, str]]]]:
+def measure(name: str) -> tuple[Data, dict[str, dict[str, tuple[Scored, str]]]]:
     data = load(name)
-    table: dict[str, dict[str, tuple[float, str]]] = {}
+    table: dict[str, dict[str, tuple[Scored, str]]] = {}
 
-    def put(row: str, scenario: str, value: float, note: str) -> None:
+    def put(row: str, scenario: str, value: Scored, note: str) -> None:
         table.setdefault(row, {})[scenario] = (value, note)
 
     for scenario in ("offline", "online"):
@@ -153,7 +171,7 @@ def measure(name: str) -> tuple[Data, dict[str, dict[str, tuple[float, str]]]]:
             return LocalLikelihood(data.train, data.train_times, h, kernel=kernel, resolution=DAY)
 
         online = kernel.online
-        put("global, h = ∞", scenario, score(data, mixture(local(inf)), online), "")
+        put(GLOBAL, scenario, score(data, mixture(local(inf)), online), "")
         if not online:
             put("extreme local, h → 0", scenario, score(data, mixture(local(0.0)), online), "")
         h = choice.bandwidth
@@ -212,7 +230,8 @@ def measure(name: str) -> tuple[Data, dict[str, dict[str, tuple[float, str]]]]:
 def rows(names: tuple[str, ...] = COLLECTIONS) -> str:
     """The tables, as Markdown."""
     parts = [
-        "Mean log-likelihood of a held-out word (nats; higher is better) on a random fifth of the documents; all "
+        "Mean log-likelihood of a held-out word (nats; higher is better; in brackets the standard error of the "
+        "difference to the global model, days as samples) on a random fifth of the documents; all "
         f"choices made on the rest. {KERNEL.capitalize()} kernel, daily resolution, at most {MOST_WORDS:,} terms. "
         "Offline: past and future; online: strictly past days alone. The first group is mixed with a tenth of the "
         "(smoothed) global model, the past's in the online case; the others shrink towards it by themselves."
@@ -237,8 +256,9 @@ def rows(names: tuple[str, ...] = COLLECTIONS) -> str:
             for scenario in ("offline", "online"):
                 if scenario in row:
                     value, note = row[scenario]
-                    text = f"{value:.4f}"
-                    cells += [text, note]
+                    reference = table[GLOBAL][scenario][0]
+                    error = "" if value is reference else f" ({value.error_to(reference):.4f})"
+                    cells += [f"{value.mean:.4f}{error}", note]
                 else:
                     cells += ["—", ""]
             lines.append(f"| {label} | " + " | ".join(cells) + " |")
@@ -249,7 +269,10 @@ def rows(names: tuple[str, ...] = COLLECTIONS) -> str:
 
 
 def section() -> str:
-    return rows()
+    from benchmarks.drift_figures import figures_part  # both take their scores from here
+    from benchmarks.results_drift_more import more
+
+    return "\n\n".join([rows(), more(), figures_part()])
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ The γ's of each method are chosen by grid search on one pair of lists, with lab
 pairs. Labelings are columns of one problem: graph and kernel matrix are made once per pair and month.
 
     python -m benchmarks.results_evolving
-    python -m benchmarks.results_evolving quarters      # months against quarters, three pairs
+    python -m benchmarks.results_evolving quarters tokens hinge      # these parts, with the γ's of docs/RESULTS.md
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from benchmarks.kept import BESIDE
 from sdretrieval.evaluate.significance import correct, paired_t
 from sdretrieval.learn.evolving.frames import auc, choose_labelled
 from sdretrieval.learn.evolving.graph import laplacian, neighbour_graph
-from sdretrieval.learn.evolving.solver import LinearGram, RandomWalkGram, joined, project, solve
+from sdretrieval.learn.evolving.solver import LinearGram, RandomWalkGram, Solution, joined, project, solve, solve_hinge
 
 Floats = np.ndarray
 LISTS = ("r-devel", "r-sig-geo", "r-sig-finance", "rcpp-devel", "r-sig-mac")
@@ -45,8 +45,10 @@ QUICK_RESULTS = {
     ("r-devel", "r-sig-mac"): "74.5 / 77.3 / 78.9",
 }
 HISTORY, HISTORY_LABELINGS = 24, 2
+THREE = [("r-devel", "r-sig-geo"), ("r-devel", "r-sig-mac"), ("r-sig-finance", "r-sig-mac")]  # γ is chosen on none
 SSL, NAIVE, FRAME, ALL, OFFLINE = "SSL", "SSL-naive", "SSL-E (18)", "SSL-E (13)", "SSL-E offline (6)"
 LOGISTIC = "local logistic regression"
+PUBLISHED = {SSL: (0.01, 1e4), NAIVE: (0.01, 1e4), FRAME: (1e-3, 100.0), ALL: (1e-3, 1.0)}  # in docs/RESULTS.md
 
 
 # -- the posts ----------------------------------------------------
@@ -74,6 +76,7 @@ class Posts:
     months: np.ndarray
     left_out: int
     threads: np.ndarray | None = None  # the subject of each post
+    docids: Sequence[str] = ()
 
     @cached_property
     def names(self) -> list[str]:
@@ -108,7 +111,20 @@ def posts(cleaned: bool) -> Posts:
     counts.sort_indices()
     subjects = thread_of()
     threads = np.array([subjects[corpus.docids[row]] for row in order])
-    return Posts(tf_idf(counts, df, len(order)), counts, lists[order], months[order], len(crossposted), threads)
+    docids = [corpus.docids[row] for row in order]
+    X = tf_idf(counts, df, len(order))
+    return Posts(X, counts, lists[order], months[order], len(crossposted), threads, docids)
+
+
+def plain_words(data: Posts) -> csr_matrix:
+    """tf-idf of the cleaned posts' words as they are written: not stemmed, English stop words out."""
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
+
+    with gzip.open(Collection("rlists").folder / "docs.jsonl.gz", "rt", encoding="utf-8") as stream:
+        texts = {one["id"]: without_giveaways(one["contents"]) for one in map(json.loads, stream)}
+    vectorizer = CountVectorizer(stop_words=sorted(ENGLISH_STOP_WORDS), min_df=2, token_pattern=r"(?u)\b\w+\b")
+    counts = csr_matrix(vectorizer.fit_transform(texts[docid] for docid in data.docids), dtype=float)
+    return tf_idf(counts, np.bincount(counts.indices, minlength=counts.shape[1]), counts.shape[0])
 
 
 def thread_of() -> dict[str, str]:
@@ -240,11 +256,18 @@ TOL = 1e-7  # on f, whose values are about 1
 
 
 def advanced(
-    frame: Frame, Y: Floats, C: Floats, prior: Floats | None, carried: Floats | None, method: str, gammas: tuple
+    frame: Frame,
+    Y: Floats,
+    C: Floats,
+    prior: Floats | None,
+    carried: Floats | None,
+    method: str,
+    gammas: tuple,
+    solver: Callable[..., Solution] = solve,
 ) -> tuple[Floats, Floats]:
     """f_t on the frame's posts, and its weights; ``carried`` are those of f_{t-1}, of the last columns."""
     gamma_A, gamma_I = gammas
-    answer = solve(frame.gram, frame.L * (gamma_I / frame.n**2), C, Y, prior, gamma_A=gamma_A, tol=TOL)
+    answer = solver(frame.gram, frame.L * (gamma_I / frame.n**2), C, Y, prior, gamma_A=gamma_A, tol=TOL)
     alpha = answer.beta
     if method == FRAME and prior is not None:
         alpha = alpha + project(frame.gram, prior, solver="direct")
@@ -254,7 +277,14 @@ def advanced(
     return answer.values, new
 
 
-def run(task: Task, labelled: list[np.ndarray], method: str, gamma_A: float, gamma_I: float) -> Outcome:
+def run(
+    task: Task,
+    labelled: list[np.ndarray],
+    method: str,
+    gamma_A: float,
+    gamma_I: float,
+    solver: Callable[..., Solution] = solve,
+) -> Outcome:
     frames = task.doubled if method == NAIVE else task.frames
     weights: Floats | None = None
     rows: list[tuple[Floats, Floats, Floats]] = []
@@ -263,7 +293,7 @@ def run(task: Task, labelled: list[np.ndarray], method: str, gamma_A: float, gam
         Y, C = task.targets(frame.y, mask)
         carried = weights if method in (FRAME, ALL) else None
         prior = None if carried is None else np.asarray(frame.X @ carried)
-        values, new = advanced(frame, Y, C, prior, carried, method, (gamma_A, gamma_I))
+        values, new = advanced(frame, Y, C, prior, carried, method, (gamma_A, gamma_I), solver)
         spatial = np.einsum("ij,ij->j", values, frame.L @ values) / frame.n**2
         moved = new if weights is None else new - weights
         here = slice(frame.n - task.frames[t].n, None)
@@ -466,10 +496,10 @@ def quick_table(chosen: dict[str, tuple[float, float]]) -> str:
     return table([name_of(lists) for lists in columns], rows)
 
 
-def quarterly_table(data: Posts, chosen: dict[str, tuple[float, float]], lists: Sequence[tuple] = ()) -> str:
+def quarterly_table(data: Posts, chosen: dict[str, tuple[float, float]]) -> str:
     """What the representer constraint costs, by the length of a frame: (13) less (18), in points of AUC."""
     quarters = np.array([f"{month[:4]}-{(int(month[5:]) - 1) // 3}" for month in data.months])
-    pairs = list(lists or combinations(LISTS, 2))
+    pairs = list(combinations(LISTS, 2))
     rows = {}
     for label, frames in (("months", data), ("quarters", replace(data, months=quarters))):
         for how, gammas in (("chosen on months", chosen), ("next to no graph", dict.fromkeys((FRAME, ALL), QUICK))):
@@ -483,6 +513,46 @@ def quarterly_table(data: Posts, chosen: dict[str, tuple[float, float]], lists: 
                 sizes.append(np.mean([frame.n for frame in task.frames]))
             rows[f"{label} ({np.mean(sizes):,.0f} posts), γ's {how}"] = cells
     return table([name_of(one) for one in pairs], rows)
+
+
+def other_table(names: Sequence[str], runs: Callable[[tuple], Iterator[tuple[Floats, Floats]]]) -> str:
+    """Two ways for each method: AUC of the first, and what the other adds (standard error over months)."""
+    rows: dict[str, list[str]] = {name: [] for name in names}
+    for lists in THREE:
+        for name, (one, other) in zip(names, runs(lists), strict=True):
+            gain = 100 * (other - one).mean(axis=1)
+            error = gain.std(ddof=1) / np.sqrt(len(gain))
+            rows[name].append(f"{100 * one.mean():.2f} {gain.mean():+.2f} ({error:.2f})")
+        print(name_of(lists), {name: cells[-1] for name, cells in rows.items()}, file=sys.stderr, flush=True)
+    return table([name_of(lists) for lists in THREE], rows)
+
+
+def token_table(data: Posts, chosen: dict[str, tuple[float, float]]) -> str:
+    """Lucene's terms, and words as they are written without stop words."""
+    X = plain_words(data)
+    settings = [(name, chosen[name]) for name in PUBLISHED] + [(name, QUICK) for name in PUBLISHED]
+
+    def runs(lists: tuple) -> Iterator[tuple[Floats, Floats]]:
+        tasks = Task(data, lists), Task(data, lists, X)
+        labelled = tasks[0].labelings(range(LABELINGS))
+        for name, gammas in settings:
+            one, other = (run(task, labelled, name, *gammas).quality for task in tasks)
+            yield one, other
+
+    return other_table([f"{n}, next to no graph" if g is QUICK else n for n, g in settings], runs)
+
+
+def hinge_table(data: Posts, chosen: dict[str, tuple[float, float]]) -> str:
+    """The squared loss of (1), and the squared hinge loss."""
+
+    def runs(lists: tuple) -> Iterator[tuple[Floats, Floats]]:
+        task = Task(data, lists)
+        labelled = task.labelings(range(HISTORY_LABELINGS))
+        for name in PUBLISHED:
+            one, other = (run(task, labelled, name, *chosen[name], how).quality for how in (solve, solve_hinge))
+            yield one, other
+
+    return other_table(list(PUBLISHED), runs)
 
 
 def history_table(tasks: dict[tuple, Task], chosen: dict[str, tuple[float, float]]) -> str:
@@ -597,12 +667,7 @@ earlier ({HISTORY_LABELINGS} labelings):
 
 {history_table(tasks, chosen)}
 
-### Months and quarters
-
-What the representer constraint costs depends on the frame: AUC of SSL-E (13) less that of (18), in points (standard
-error over frames), {HISTORY_LABELINGS} labelings of {PER_FRAME} posts a frame.
-
-{quarterly_table(data, chosen)}
+{parts(data, chosen)}
 
 ### The posts as they are, and γ's not tuned
 
@@ -616,9 +681,28 @@ changes so: {as_of_idf(data, chosen)}.
 """
 
 
+def parts(data: Posts, chosen: dict[str, tuple[float, float]], names: Sequence[str] = ()) -> str:
+    """The parts that can be run alone."""
+    told = {
+        "quarters": (
+            "### Months and quarters\n\nWhat the representer constraint costs depends on the frame: AUC of SSL-E (13) "
+            f"less that of (18), in points (standard error over frames), {HISTORY_LABELINGS} labelings of {PER_FRAME} "
+            "posts a frame.\n\n",
+            quarterly_table,
+        ),
+        "tokens": (
+            "### Tokens\n\nAUC with Lucene's terms (stems, 33 stop words left out), and what words as they are "
+            "written, 318 stop words left out, add (standard error over months), with the same γ's.\n\n",
+            token_table,
+        ),
+        "hinge": (
+            "### The hinge loss\n\nAUC with the squared loss, and what the squared hinge loss adds (standard error "
+            f"over months), with the same γ's; {HISTORY_LABELINGS} labelings.\n\n",
+            hinge_table,
+        ),
+    }
+    return "\n\n".join(told[name][0] + told[name][1](data, chosen) for name in names or told)
+
+
 if __name__ == "__main__":
-    if sys.argv[1:] == ["quarters"]:  # with the γ's of docs/RESULTS.md, on three pairs
-        shown = [(LISTS[0], LISTS[1]), (LISTS[0], LISTS[4]), (LISTS[2], LISTS[4])]
-        print(quarterly_table(posts(True), {FRAME: (1e-3, 100.0), ALL: (1e-3, 1.0)}, shown))
-    else:
-        print(section())
+    print(parts(posts(True), PUBLISHED, sys.argv[1:]) if sys.argv[1:] else section())

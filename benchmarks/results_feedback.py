@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.collections import Collection
+from benchmarks.kept import BESIDE
 from sdretrieval.collection.records import Qrels
 from sdretrieval.evaluate import evaluate
 from sdretrieval.evaluate.fuse import Fusion, fuse
@@ -62,7 +63,8 @@ TRUE_FEEDBACK: dict[str, tuple[str, dict[str, Any], bool]] = {
 
 
 def section() -> str:
-    return "\n\n".join([cross_entropies(), true_feedback(), iterations(), papers_values(), fusion()])
+    beside = [true_feedback(), iterations(), papers_values(), fusion()]
+    return "\n\n".join([cross_entropies(), BESIDE, *beside])
 
 
 def cross_entropies() -> str:

@@ -79,12 +79,14 @@ def reuters() -> Dated:
     return Dated(tf_idf(corpus.counts, df, len(y)), y, weeks)
 
 
-def fitted(data: Dated, train: np.ndarray, *, online: bool = True) -> dict[str, LocalLogisticRegression]:
+def fitted(
+    data: Dated, train: np.ndarray, *, online: bool = True, groups: np.ndarray | None = None
+) -> dict[str, LocalLogisticRegression]:
     """The global model with the best C, and the best bandwidth and C of the local one."""
     return {
         name: LocalLogisticRegression(
             bandwidth=bandwidth, bandwidths=BANDWIDTHS, C=STRENGTHS, online=online, max_fits=FITS, tol=1e-3
-        ).fit(data.X[train], data.y[train], times=data.times[train])
+        ).fit(data.X[train], data.y[train], times=data.times[train], groups=None if groups is None else groups[train])
         for name, bandwidth in (("global", inf), ("local", "auto"))
     }
 
@@ -100,7 +102,7 @@ def by_time(wrong: np.ndarray, times: np.ndarray) -> np.ndarray:
 
 def compare(data: Dated, online: bool, whole_threads: bool) -> dict[str, Any]:
     train, test = data.split(whole_threads)
-    models = fitted(data, train, online=online)
+    models = fitted(data, train, online=online, groups=data.threads if whole_threads else None)
     wrong = {name: mistakes(model, data, test) for name, model in models.items()}
     differences = by_time(wrong["local"] * 1.0 - wrong["global"], data.times[test])
     return {
@@ -113,13 +115,13 @@ def compare(data: Dated, online: bool, whole_threads: bool) -> dict[str, Any]:
     }
 
 
-def comparison_table(names: Sequence[str] = ()) -> tuple[str, str]:
-    """A row for each pair and way of dealing out, online and offline side by side."""
+def comparison_table(names: Sequence[str] = ()) -> tuple[str, str, str]:
+    """A row for each pair, online and offline side by side: threads apart, random halves; and the means of both."""
     tasks: dict[str, Callable[[], Dated]] = {name_of(lists): partial(pair, lists) for lists in combinations(LISTS, 2)}
     if Collection("reuters21578").available:
         tasks["Reuters earn/acq, weeks"] = reuters
-    rows: dict[str, list[str]] = {}
-    relative: dict[bool, list[float]] = {True: [], False: []}
+    rows: dict[bool, dict[str, list[str]]] = {True: {}, False: {}}
+    errors: dict[tuple[bool, bool], list[tuple[float, float]]] = {}
     for name in names or tasks:
         data = tasks[name]()
         for whole_threads in (False, True) if data.threads is not None else (False,):
@@ -128,27 +130,37 @@ def comparison_table(names: Sequence[str] = ()) -> tuple[str, str]:
                 kind = f"{name.replace('/', '-')}-{'online' if online else 'offline'}-{whole_threads}"
                 one = kept(f"local-logistic/{kind}", partial(compare, data, online, whole_threads))
                 print(kind, one, file=sys.stderr, flush=True)
-                relative[online].append(one["local"] / one["global"] - 1)
+                if data.threads is not None:  # the means are over the same pairs
+                    errors.setdefault((whole_threads, online), []).append((one["global"], one["local"]))
                 h = "∞" if one["h"] == "inf" else f"{float(one['h']):g}"
                 cells += [
                     f"{100 * one['global']:.2f}",
-                    f"{100 * one['local']:.2f} ({100 * one['error']:.2f}; {one['p']:.2f})",
+                    f"{100 * (one['local'] - one['global']):+.2f} ({100 * one['error']:.2f})",
                     f"{h}, {one['C'][1]:g}",
                 ]
-            rows[f"{name}, {'threads apart' if whole_threads else 'random halves'}"] = [f"{one['training']:,}", *cells]
-    head = "global, error %|local (s.e. of the difference over months; p)|h, C"
+            rows[whole_threads][name] = [f"{one['training']:,}", *cells]
+    head = "global, error %|local less global (s.e.)|h, C"
     columns = ["training", *(f"{when}: {each}" for when in ("online", "offline") for each in head.split("|"))]
-    note = "; ".join(
-        f"{'online' if online else 'offline'} the local model's error differs by {100 * np.mean(values):+.1f} % "
-        f"(s.e. {100 * np.std(values, ddof=1) / np.sqrt(len(values)):.1f} over the rows), lower on "
-        f"{sum(value < 0 for value in values)} of {len(values)}"
-        for online, values in relative.items()
-        if len(values) > 1
-    )
-    return table(columns, rows), f"In the mean {note}." if note else ""
+    means: dict[str, list[str]] = {}
+    for (whole_threads, online), values in errors.items():
+        both = 100 * np.array(values)
+        relative = 100 * (both[:, 1] / both[:, 0] - 1)
+        error = relative.std(ddof=1) / np.sqrt(len(relative)) if len(relative) > 1 else float("nan")
+        means[f"{'online' if online else 'offline'}, {'threads apart' if whole_threads else 'random halves'}"] = [
+            *(f"{mean:.2f}" for mean in both.mean(axis=0)),
+            f"{relative.mean():+.1f} % ({error:.1f})",
+            f"{(relative < 0).sum()} of {len(relative)}",
+        ]
+    summary = table(["global, error %", "local, error %", "mean relative change (s.e. over pairs)", "lower on"], means)
+    return table(columns, rows[True]), table(columns, rows[False]), summary
 
 
 def size_table() -> str:
+    whole = len(pair(CURVE).split(False)[0])
+    return table([*(f"{size:,}" for size in SIZES), f"{whole:,}"], kept("local-logistic/sizes", errors_by_size))
+
+
+def errors_by_size() -> dict[str, list[str]]:
     """Figure 10: error against the size of the training set, online and offline, local and global."""
     data = pair(CURVE)
     rows: dict[str, list[str]] = {}
@@ -161,29 +173,34 @@ def size_table() -> str:
                 label = f"{'online' if online else 'offline'}, {name}"
                 rows.setdefault(label, []).append(f"{100 * mistakes(model, data, test).mean():.2f}{note}")
         print(size, {label: cells[-1] for label, cells in rows.items()}, file=sys.stderr)
-    whole = len(data.split(False)[0])
-    return table([*(f"{size:,}" for size in SIZES), f"{whole:,}"], rows)
+    return rows
 
 
 def section(names: Sequence[str] = ()) -> str:
     if not Collection("rlists").available:
         return "rlists is not on this machine"
-    text, note = comparison_table(names)
+    apart, halves, summary = comparison_table(names)
     shown = f"""\
 Pairs of mailing lists (signatures, list names and cross-posted texts removed), half for training, half for testing:
-posts dealt out at random, and by whole threads. Error in percent on test posts from the {FIRST + 1}th month on. Online:
-each month from training posts of earlier months alone. Tricube kernel, L2; h (months; {len(BANDWIDTHS)} candidates,
-∞ among them) and C ({len(STRENGTHS)}) chosen together by cross-validated log loss on the training half; the global
-model's C likewise.
+posts dealt out at random, and by whole threads (so too in cross-validation). Error in percent on test posts from the
+{FIRST + 1}th month on. Online: each month from training posts of earlier months alone. Tricube kernel, L2; h (months;
+{len(BANDWIDTHS)} candidates, ∞ among them) and C ({len(STRENGTHS)}) chosen together by cross-validated log loss on the
+training half; the global model's C likewise. Standard errors of differences are over months.
 
-{text}
+{summary}
 
-{note}"""
+Threads apart:
+
+{apart}"""
     if names:
-        return shown
+        return f"{shown}\n\nRandom halves:\n\n{halves}"
     return f"""{shown}
 
 {BESIDE}
+
+Posts dealt out at random, answers of one thread on both sides:
+
+{halves}
 
 Figure 10's comparison on {name_of(CURVE)}, random halves, by the number of training posts:
 

@@ -49,7 +49,7 @@ SHOWN = ("bm25", "ql", "tfidf", "rm", "rm3", "sd", "sd3")
 
 def section() -> str:
     transferred, tuned, microblog = (make() for make in PARTS.values())
-    return "\n\n".join([transferred, tuned, BESIDE, microblog])
+    return "\n\n".join([transferred, BESIDE, tuned, microblog])
 
 
 def started(name: str, space: Mapping[str, tuple], **fixed: Any) -> Ranker:
@@ -274,7 +274,11 @@ def _rerank_cell(c: Collection, ranker: Ranker) -> str:
     return f"{e.mean['AP']:.4f} / {e.mean['P@30']:.4f}"
 
 
-PARTS = {"transferred": _transferred_table, "tuned": _tuned_table, "microblog": _microblog_table}  # the last beside
+PARTS = {
+    "transferred": _transferred_table,
+    "tuned": _tuned_table,
+    "microblog": _microblog_table,
+}  # the first on the page
 
 if __name__ == "__main__":
     print("\n\n".join(PARTS[name]() for name in sys.argv[1:] or PARTS))

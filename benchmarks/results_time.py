@@ -20,6 +20,7 @@ import numpy as np
 
 from benchmarks import results_time_auto
 from benchmarks.collections import INDEXES, Collection
+from benchmarks.kept import BESIDE
 from sdretrieval.collection.records import Ranking, Run
 from sdretrieval.collection.trec import read_qrels, read_topics
 from sdretrieval.evaluate import Evaluation, compare_values, evaluate
@@ -93,8 +94,7 @@ class Year:
 
 
 def section() -> str:
-    parts = [results_time_auto.section(), _microblog(), _defaults(), _demo()]
-    return "\n\n".join(parts)
+    return "\n\n".join([results_time_auto.section(), BESIDE, _microblog(), _defaults(), _demo()])
 
 
 # -- microblog -------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ the training half, ranking parameters by cross-validation over topics. What take
 .cache/results/topics, so that a section that was stopped goes on where it was.
 
     python -m benchmarks.results_topics            # everything, as Markdown
-    python -m benchmarks.results_topics paris      # one part: synthetic, news, paris, retrieval
+    python -m benchmarks.results_topics texts      # one part: synthetic, news, texts, retrieval
     python -m benchmarks.results_topics features   # how features enter, quickly
 """
 
@@ -39,9 +39,13 @@ KEPT = ROOT / ".cache" / "results" / "topics"
 DOCS = ROOT / "docs"
 LAMBDA, RHO = 1e-2, 1e-4  # the paper's, Figure 5
 STEPS = 6  # dictionary steps: the objective falls by 3 % or less after that
-SIZES = (100, 300, 1000, 2000, 4000)
+SIZES = (50, 100, 300, 1000, 2000, 4000, 8000)
+ALL_SIZE = 4000  # on all twenty groups
 LDA_SIZES = (50, 100, 300)
 BANDWIDTHS, BANDWIDTH_SIZE = (0.5, 1.0, 2.0, 4.0), 1000
+HELLINGER_SIZES = (1000, 4000)
+SMALL = 300  # topics, where λ and ρ are searched and steps are watched
+LAMBDAS, RHOS = (1e-3, 1e-2, 1e-1), (1e-5, 1e-4, 1e-2)
 LEAST_DOCUMENTS = 18  # of a word: gives a vocabulary near the paper's 6,328
 BLOCK = 50  # words of what LDA takes for a document within the Paris article
 THREADS = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
@@ -97,12 +101,21 @@ def _kept(name: str, make: Callable[[], dict]) -> dict:
     return values
 
 
-def lcsc(task: News, n_topics: int, bandwidth: float = 1.0, loss: str = "squared") -> dict:
+def lcsc(
+    task: News,
+    n_topics: int,
+    bandwidth: float = 1.0,
+    loss: str = "squared",
+    *,
+    lam: float = LAMBDA,
+    rho: float = RHO,
+    steps: int = STEPS,
+) -> dict:
     """Accuracy, and what it took. Topics see no labels and no test documents."""
 
     def make() -> dict:
-        settings = {"bandwidth": bandwidth, "sparsity": LAMBDA, "coupling": RHO, "loss": loss, "max_iter": STEPS}
-        model = LocalContextSparseCoding(n_topics, random_state=0, n_jobs=THREADS, **settings)
+        settings = {"bandwidth": bandwidth, "sparsity": lam, "coupling": rho, "loss": loss, "max_iter": steps}
+        model = LocalContextSparseCoding(n_topics, random_state=0, n_jobs=THREADS, tol=0.0, **settings)
         began = time.perf_counter()
         z_train = model.fit_transform(task.train)
         seconds = time.perf_counter() - began
@@ -118,7 +131,7 @@ def lcsc(task: News, n_topics: int, bandwidth: float = 1.0, loss: str = "squared
             "nnz": z_test.nnz / z_test.shape[0],
         }
 
-    return _kept(f"{task.name}-lcsc-{loss}-{n_topics}-{bandwidth:g}", make)
+    return _kept(f"{task.name}-lcsc-{loss}-{n_topics}-{bandwidth:g}-{lam:g}-{rho:g}-{steps}", make)
 
 
 def lda(task: News, n_topics: int) -> dict:
@@ -203,18 +216,18 @@ def news_part() -> str:
     words = len(comp.train.vocabulary)
     by_size = {k: lcsc(comp, k) for k in SIZES}
     by_bandwidth = {h: lcsc(comp, BANDWIDTH_SIZE, h) for h in BANDWIDTHS}
-    hellinger = lcsc(comp, BANDWIDTH_SIZE, 1.0, "hellinger")
-    gram_sizes = tuple(k for k in (*SIZES, 8000) if k < 2 * words)
+    hellinger = {k: lcsc(comp, k, 1.0, "hellinger") for k in HELLINGER_SIZES}
+    gram_sizes = SIZES
     by_gram = {n: {k: ngrams(comp, n, k) for k in gram_sizes} for n in (1, 2, 3)}
     by_lda = {k: lda(comp, k) for k in LDA_SIZES}
     table = {
         "n-gram": [_best([ngrams(t, n) for n in (1, 2, 3, 4)]) for t in (comp, everything)],
         "LDA": [_best(list(by_lda.values())), lda(everything, 100)],
-        "LCSC": [_best(list(by_size.values())), lcsc(everything, SIZES[-1])],
+        "LCSC": [_best(list(by_size.values())), lcsc(everything, ALL_SIZE)],
     }
     _draw_curves(by_size, by_bandwidth, by_gram, by_lda)
     paper = {"n-gram": (74.53, 74.10), "LDA": (40.67, 34.43), "LCSC": (78.01, 80.76)}
-    cost = [f"{table['LCSC'][i]['seconds'] / 60:.1f}" for i in (0, 1)]
+    cost = [f"{one['seconds'] / 60:.1f}" for one in (by_size[ALL_SIZE], table["LCSC"][1])]
     lines = [
         "### Table 2's shape: 20 Newsgroups, by date",
         "",
@@ -233,11 +246,14 @@ def news_part() -> str:
         lines.append(f"| {label} | " + " | ".join(cells) + " |")
     lines += [
         "",
-        f"Learning {SIZES[-1]} topics took {cost[0]} minutes on comp.* ({comp.train.n_tokens:,} positions) and "
+        f"Learning {ALL_SIZE} topics took {cost[0]} minutes on comp.* ({comp.train.n_tokens:,} positions) and "
         f"{cost[1]} on all ({everything.train.n_tokens:,}), with {THREADS} thread(s); coding a new document "
         f"{table['LCSC'][1]['microseconds']:.0f} µs per word.",
         "",
-        features_table({"unigrams": ngrams(comp, 1), f"LCSC, K = {SIZES[-1]}": by_size[SIZES[-1]]}),
+        "By how features enter, the paper's being plain: roots and tf-idf make a stronger baseline of unigrams, and a "
+        "stronger LCSC.",
+        "",
+        features_table({"unigrams": ngrams(comp, 1), **{f"LCSC, K = {k:,}": by_size[k] for k in SIZES[-3:]}}),
         "",
         "**Over K** (Figure 4, comp.*, h = 1):",
         "",
@@ -253,11 +269,55 @@ def news_part() -> str:
         "",
         f"**Over h** (Figure 5, comp.*, K = {BANDWIDTH_SIZE}): "
         + ", ".join(f"{v['accuracy']:.1f} (h = {h:g})" for h, v in by_bandwidth.items())
-        + f". Hellinger distance at h = 1: {hellinger['accuracy']:.1f} ({hellinger['seconds']:.0f} s to learn, squared "
-        f"loss {by_bandwidth[1.0]['seconds']:.0f} s).",
+        + ". Hellinger distance at h = 1: "
+        + ", ".join(
+            f"{v['accuracy']:.1f} (K = {k:,}; {v['seconds']:.0f} s to learn, squared {by_size[k]['seconds']:.0f} s)"
+            for k, v in hellinger.items()
+        )
+        + ".",
+        "",
+        convergence_part(comp),
+        "",
+        search_part(comp),
         "",
         "![accuracy over K and over h](topics-curves.png)",
     ]
+    return "\n".join(lines)
+
+
+def convergence_part(task: News) -> str:
+    """What Figure 5 says of bandwidths: a narrow one converges fast to little, a wide one slowly."""
+    watched = (0, 1, 2, 4, STEPS)
+    lines = [
+        f"**Step by step** (Figure 5's convergence, K = {SMALL}): test accuracy after so many dictionary steps / share "
+        "of the objective still to fall, of all that it falls.",
+        "",
+        "| h | " + " | ".join(map(str, watched)) + " |",
+        "|---|" + "---|" * len(watched),
+    ]
+    for h in BANDWIDTHS:
+        found = [lcsc(task, SMALL, h, steps=n) for n in watched]
+        curve = found[-1]["objective"]
+        left = [(curve[n] - curve[-1]) / (curve[0] - curve[-1]) for n in watched]
+        cells = [f"{one['accuracy']:.1f} / {100 * share:.0f} %" for one, share in zip(found, left, strict=True)]
+        lines.append(f"| {h:g} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def search_part(task: News) -> str:
+    """λ and ρ by cross-validation on training documents."""
+    found = {(lam, rho): lcsc(task, SMALL, lam=lam, rho=rho) for lam in LAMBDAS for rho in RHOS}
+    best = max(found, key=lambda one: found[one]["validation"])
+    lines = [
+        f"**λ and ρ** (K = {SMALL}, h = 1): accuracy by cross-validation / on test documents. By the former "
+        f"λ = {best[0]:g}, ρ = {best[1]:g} is best.",
+        "",
+        "| λ | " + " | ".join(f"ρ = {rho:g}" for rho in RHOS) + " |",
+        "|---|" + "---|" * len(RHOS),
+    ]
+    for lam in LAMBDAS:
+        cells = [f"{found[lam, rho]['validation']:.1f} / {found[lam, rho]['accuracy']:.1f}" for rho in RHOS]
+        lines.append(f"| {lam:g} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
@@ -287,30 +347,55 @@ def _draw_curves(by_size: dict, by_bandwidth: dict, by_gram: dict, by_lda: dict)
 # -- Paris ---------------------------------------------------------------------------------------------------------
 
 
-def paris() -> tuple[Sequences, list[int], list[int], list[tuple[int, int]]]:
-    """The Paris article without headings and stop words; where its sections and all its parts with a heading begin, and
-    its paragraphs. What follows "See also" is lists of links, and left out."""
+@dataclass(frozen=True)
+class LongText:
+    """A text without headings and stop words; where its sections and all its parts begin, and its paragraphs."""
+
+    document: Sequences
+    sections: list[int]
+    parts: list[int]
+    paragraphs: list[tuple[int, int]]
+
+
+def paris() -> LongText:
+    """What follows "See also" is lists of links, and left out."""
+    text = (SHARED / "wiki_paris" / "Paris.txt").read_text(encoding="utf-8").split("== See also ==")[0]
+    headings = [re.fullmatch(r"(=+)\s*(.*?)\s*=+", line.strip()) for line in text.splitlines()]
+    return long_text(text.splitlines(), [0 if one is None else 1 + (len(one[1]) > 2) for one in headings])
+
+
+def thesis() -> LongText:
+    """Nallapati's thesis, from its first chapter to its bibliography."""
+    text = next((SHARED.parent / "papers").glob("003_*.txt")).read_text(encoding="utf-8")
+    text = re.split(r"^CHAPTER 1$", text, flags=re.MULTILINE)[1]
+    lines = re.split(r"^BIBLIOGRAPHY$", text, flags=re.MULTILINE)[0].splitlines()
+    levels = [
+        1 if re.fullmatch(r"CHAPTER \d", line.strip()) else 2 * bool(re.match(r"[1-7]\.\d[\d.]* [A-Z]", line))
+        for line in lines
+    ]
+    return long_text([re.sub(r"\$[^$]*\$", " ", line) for line in lines], levels)
+
+
+def long_text(lines: Sequence[str], levels: Sequence[int]) -> LongText:
+    """``levels``: 1 for the heading of a section, 2 for one below it, 0 for text."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
     words = lucene_words()
     stop = set(words(" ".join(sorted(ENGLISH_STOP_WORDS)))) | set(ENGLISH_STOP_WORDS)
-    text = (SHARED / "wiki_paris" / "Paris.txt").read_text(encoding="utf-8").split("== See also ==")[0]
     tokens: list[str] = []
     sections: list[int] = []
-    parts: list[int] = []
+    parts: set[int] = set()
     paragraphs: list[tuple[int, int]] = []
-    for line in text.splitlines():
-        heading = re.fullmatch(r"(=+)\s*(.*?)\s*=+", line.strip())
-        if heading:
-            parts.append(len(tokens))
-            if len(heading[1]) == 2:
-                sections.append(len(tokens))
+    for line, level in zip(lines, levels, strict=True):
+        if level:
+            parts.add(len(tokens))
+            sections += [len(tokens)] if level == 1 else []
             continue
         found = [word for word in words(line) if word not in stop]
         if found:
             paragraphs.append((len(tokens), len(tokens) + len(found)))
         tokens += found
-    return sequences([tokens]), sections, sorted(set(parts)), paragraphs
+    return LongText(sequences([tokens]), sections, sorted(parts - {0}), paragraphs)
 
 
 def lda_shares(document: Sequences, spans: list[tuple[int, int]], n_topics: int) -> np.ndarray:
@@ -334,8 +419,17 @@ def mean_run_length(shares: np.ndarray) -> float:
     return len(strongest) / (1 + int((strongest[1:] != strongest[:-1]).sum()))
 
 
-def paris_part(n_topics: int = 15) -> str:
-    document, sections, parts, spans = paris()
+def texts_part() -> str:
+    return "\n\n".join(
+        [
+            segments_part("The Paris article", paris(), DOCS / "topics-paris.png"),
+            segments_part("A long text of our own choosing: the thesis, by chapters", thesis()),
+        ]
+    )
+
+
+def segments_part(title: str, text: LongText, picture: Path | None = None, n_topics: int = 15) -> str:
+    document, sections, parts = text.document, text.sections, text.parts
     n = document.n_tokens
     rows, strips, labels = [], [], None
 
@@ -348,7 +442,7 @@ def paris_part(n_topics: int = 15) -> str:
             cells.append(f"{p_k(truth, cuts, n):.3f} / {window_diff(truth, cuts, n):.3f}")
         rows.append("| " + " | ".join(cells) + " |")
 
-    measure("LDA told where paragraphs end", lda_shares(document, spans, n_topics))
+    measure("LDA told where paragraphs end", lda_shares(document, text.paragraphs, n_topics))
     blocks = [(a, min(a + BLOCK, n)) for a in range(0, n, BLOCK)]
     by_word = lda_shares(document, blocks, n_topics)
     measure(f"LDA (blocks of {BLOCK} words), word by word", by_word)
@@ -368,22 +462,22 @@ def paris_part(n_topics: int = 15) -> str:
             strips.append((f"LCSC, K = {n_topics}, h = 25 (dotted: the article's sections)", shares))
             labels = [" ".join(word for word, _ in model.top_words(k, 12)) for k in range(n_topics)]
     measure("equal lengths", None)
-    png_strips(DOCS / "topics-paris.png", strips, labels=labels, boundaries=sections)
+    if picture:
+        png_strips(picture, strips, labels=labels, boundaries=sections)
     return "\n".join(
         [
-            "### The Paris article: locally coherent topics",
+            f"### {title}",
             "",
             f"{n:,} words without headings (which no model sees), K = {n_topics}, λ = 0.001. Run length: positions in "
             "a row with the same strongest topic, on average. P_k / WindowDiff (0 is perfect): cuts by dynamic "
-            f"programming on topic shares, as many as the article has, against its {len(sections) + 1} sections "
+            f"programming on topic shares, as many as the text has, against its {len(sections) + 1} sections "
             f"and its {len(parts) + 1} parts with a heading. "
-            "LDA needs documents: blocks of the article; told its paragraphs, it is told where parts may end.",
+            "LDA needs documents: blocks of the text; told its paragraphs, it is told where parts may end.",
             "",
             "| model | mean run length | sections: P_k / WindowDiff | parts: P_k / WindowDiff |",
             "|---|---|---|---|",
             *rows,
-            "",
-            "![topics along the Paris article](topics-paris.png)",
+            *(["", f"![topics along it]({picture.name})"] if picture else []),
         ]
     )
 
@@ -463,7 +557,7 @@ SPACES = {
 
 
 def retrieval_part() -> str:
-    from sdretrieval.evaluate import compare_values
+    from sdretrieval.evaluate.significance import paired_t
     from sdretrieval.evaluate.tune import Problem, space_of, tune
     from sdretrieval.learn.lcsc.passage_ranking import PassageRanker, kept_sequences, topics_file
     from sdretrieval.ranking.registry import make_ranker
@@ -486,7 +580,7 @@ def retrieval_part() -> str:
         "",
         "MAP, parameters by 5-fold cross-validation over topics (hill climbing; no topic chose its own). α mixes the "
         "document's topics (100, h = 2) into its model, γ the best passage into its score; with neither it is ql. "
-        "Stars: different from ql (paired t, p < .05).",
+        "In brackets the standard error of the difference to ql; stars: p < .05 (paired t).",
         "",
         "| model | " + " | ".join(RETRIEVED) + " |",
         "|---|" + "---|" * len(RETRIEVED),
@@ -494,11 +588,10 @@ def retrieval_part() -> str:
     for label, values in found.items():
         cells = []
         for i, v in enumerate(values):
-            star = ""
-            if label not in ("ql", "bm25"):
-                p = compare_values(v, found["ql"][i], tests=["t"]).tests["t"].p_value
-                star = "*" if p < 0.05 else ""
-            cells.append(f"{np.mean(list(v.values())):.4f}{star}")
+            gains = np.array([value - found["ql"][i][qid] for qid, value in v.items()])
+            star = "*" if label != "ql" and paired_t(gains).p_value < 0.05 else ""
+            error = f" ({gains.std(ddof=1) / np.sqrt(len(gains)):.4f})" if label != "ql" else ""
+            cells.append(f"{np.mean(list(v.values())):.4f}{star}{error}")
         lines.append(f"| {label} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -509,7 +602,7 @@ def features_part() -> str:
     return features_table({"unigrams": ngrams(comp, 1), "LCSC, K = 300": lcsc(comp, 300)})
 
 
-PARTS = {"synthetic": synthetic_part, "news": news_part, "paris": paris_part, "retrieval": retrieval_part}
+PARTS = {"synthetic": synthetic_part, "news": news_part, "texts": texts_part, "retrieval": retrieval_part}
 
 
 def section(names: tuple[str, ...] = tuple(PARTS)) -> str:

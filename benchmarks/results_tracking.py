@@ -15,7 +15,7 @@ Protocol; what was left open (ten tweets to a seed) was settled by the costs of 
 - Parameters are chosen for each N by MinCost on the tuning topics, topic-weighted: the same search for all models.
 
     python -m benchmarks.results_tracking              # both, as Markdown
-    python -m benchmarks.results_tracking crisislex    # one of reuters, crisislex, one (tweet): search, and keep
+    python -m benchmarks.results_tracking 0 5          # with so many documents to learn from
 """
 
 from __future__ import annotations
@@ -337,8 +337,9 @@ def tuning_line(outcome: Outcome) -> str:
     return "MinCost on the tuning topics, in the order of N: " + "; ".join(parts) + "."
 
 
-def ablation(outcome: Outcome, level: int = 25) -> str:
+def ablation(outcome: Outcome) -> str:
     """Which of SD's parts matters: the same parameters with one part put out of work."""
+    level = max(level for level in outcome.levels if level <= 25)
     setting, tuned = outcome.setting, outcome.parameters["sd", level]
 
     def cost(**changes: Any) -> str:
@@ -359,7 +360,7 @@ def one_tweet() -> str:
     return "### From a single tweet\n\n" + main_table(measure(setting, ONE_SEED_LEVELS))
 
 
-def section() -> str:
+def section(levels: tuple[int, ...] = LEVELS) -> str:
     from sdretrieval.learn.tracking.det import write_det
 
     parts = [
@@ -377,7 +378,7 @@ def section() -> str:
             parts.append(f"### {name}\n\nnot on this machine")
             continue
         setting = make()
-        outcome = measure(setting)
+        outcome = measure(setting, levels)
         picture = f"det_{name}.png"
         write_det(ROOT / "docs" / picture, {TITLES[model]: outcome.tested[model, 5] for model in TITLES})
         parts += [f"### Tracking on {name}", setting.about, main_table(outcome)]
@@ -389,7 +390,4 @@ def section() -> str:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:]:  # only search, and keep what is found
-        measure({"reuters": reuters, "crisislex": crisislex}[name]()) if name != "one" else one_tweet()
-    if not sys.argv[1:]:
-        print(section())
+    print(section(tuple(map(int, sys.argv[1:])) or LEVELS))

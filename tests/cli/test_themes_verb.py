@@ -75,22 +75,21 @@ def test_themes_of_an_index_and_a_search_with_them(typed, collection, monkeypatc
     """Fitted beside the index; the ranking model finds them, and says so where there are none."""
     import shutil
 
-    from sdretrieval.collection.trec import read_topics
     from sdretrieval.index.snapshot import open_snapshot
-    from sdretrieval.learn.lcsc.passage_ranking import PassageRanker
     from sdretrieval.learn.lcsc.sequences import index_sequences
-    from sdretrieval.ranking.retrieval import search
 
     index = tmp_path / "tiny"
     shutil.copytree(collection.index, index)
-    snapshot, topics = open_snapshot(index), read_topics(collection.topics)
-    with pytest.raises(Exception, match="has no topics yet"):
-        search(snapshot, topics, PassageRanker(topic_weight=0.2))
+    snapshot, output = open_snapshot(index), tmp_path / "run.txt"
+    words = ["--index", index, "--topics", collection.topics, "--model", "passage", "--output", output]
+    assert typed("search", *words).code == 0 and output.is_file()
+    told = typed("search", *words, "--set", "topic_weight=0.2")
+    assert told.code != 0 and "has no topics yet" in told.err and "topic_weight=0" in told.err
     outcome = typed("themes", "fit", "--index", index, "--n-topics", 6, "--bandwidth", 3, "--batch", 10, "--steps", 3)
     assert outcome.code == 0 and "6 themes of 30 documents" in outcome.err
     assert index.with_name("tiny.topics").is_file() and index.with_name("tiny.positions").is_file()
-    run = search(snapshot, topics, PassageRanker(topic_weight=0.2))
-    assert set(run) == {topic.qid for topic in topics}
+    plain = output.read_text()
+    assert typed("search", *words, "--set", "topic_weight=0.2").code == 0 and output.read_text() != plain
     # the file beside the index says what analysing again says, and a damaged one is not believed
     from sdretrieval.learn.lcsc.passage_ranking import kept_sequences
 

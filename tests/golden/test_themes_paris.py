@@ -21,7 +21,8 @@ def test_themes_of_the_paris_article_are_coherent(shared_data, monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).resolve().parents[2])  # the article is read as in docs/RESULTS.md
     from benchmarks.results_topics import BLOCK, lda_shares, mean_run_length, paris
 
-    document, sections, _, _ = paris()
+    text = paris()
+    document, sections = text.document, text.sections
     n = document.n_tokens
     model = LocalContextSparseCoding(15, bandwidth=25, sparsity=1e-3, max_iter=40, random_state=0).fit(document)
     ours = theme_shares(model.code(document).codes)

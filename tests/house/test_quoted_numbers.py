@@ -18,6 +18,7 @@ QUOTING = {
     ("docs/CLASSIFICATION.md", "The thesis's tables again"): "Classification",
     ("docs/BURSTINESS.md", "What comes out"): "Burstiness",
     ("docs/RESULTS.notes.md", "Ranking"): "Ranking",
+    ("docs/RESULTS.notes.md", "Drift"): "Drift",
     ("docs/RESULTS.notes.md", "Tracking"): "Tracking",
     ("docs/RESULTS.notes.md", "Themes"): "Topics",
     ("docs/RESULTS.notes.md", "Local logistic regression"): "Local logistic regression",

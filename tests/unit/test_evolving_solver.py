@@ -11,7 +11,7 @@ from scipy.sparse import random as sparse_random
 
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.learn.evolving.graph import laplacian, neighbour_graph
-from sdretrieval.learn.evolving.solver import DenseGram, LinearGram, RandomWalkGram, joined, project, solve
+from sdretrieval.learn.evolving.solver import DenseGram, LinearGram, RandomWalkGram, joined, project, solve, solve_hinge
 
 SOLVERS = ("cg", "direct", "auto")
 
@@ -58,6 +58,29 @@ def test_closed_form_equals_a_generic_convex_solver(seed: int) -> None:
     w = w_p + X.T @ answer.beta[:, 0]
     np.testing.assert_allclose(w, found.x, atol=2e-5)
     assert oracle.objective_12(w, X, L, C, y, w_p, gamma_A, gamma_I) <= found.fun + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_hinge_loss_equals_a_generic_convex_solver(seed: int) -> None:
+    """(1) with max(0, 1 - y f)², for two columns with labels of their own; it is not the squared loss's answer."""
+    X, L, C, y = frame(seed, labels=8)
+    flipped = np.where(np.arange(len(y)) % 2, y, -y)
+    gamma_A, smooth = 0.5, csr_matrix(L * 4.0 / len(X) ** 2)
+    w_p = 4.0 * np.random.default_rng(9).normal(size=X.shape[1])  # some documents beyond the margin
+
+    def objective(w: np.ndarray, y: np.ndarray) -> float:
+        f, moved = X @ w, w - w_p
+        return float((np.maximum(1 - y * f, 0)[C] ** 2).sum() + f @ (smooth @ f) + gamma_A * moved @ moved)
+
+    gram, columns, prior = LinearGram(csr_matrix(X)), np.column_stack([y, flipped]), np.column_stack([X @ w_p] * 2)
+    answer = solve_hinge(gram, smooth, C, columns, prior, gamma_A=gamma_A)
+    squared = solve(gram, smooth, C, columns, prior, gamma_A=gamma_A)
+    for column, labels in enumerate((y, flipped)):
+        found = minimize(objective, w_p, args=(labels,), method="BFGS", options={"gtol": 1e-9})
+        w = w_p + X.T @ answer.beta[:, column]
+        np.testing.assert_allclose(w, found.x, atol=5e-5)
+        assert objective(w, labels) <= found.fun + 1e-10
+    assert np.abs(answer.values - squared.values).max() > 1e-3
 
 
 def test_offline_equals_a_generic_convex_solver() -> None:

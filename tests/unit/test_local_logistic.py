@@ -257,3 +257,16 @@ def test_cross_validation_never_trains_on_what_it_predicts(online: bool, scoring
     ).fit(X, y, times)
     chance = np.log(2) if scoring == "log_loss" else 0.5
     np.testing.assert_allclose(model.cv_results_[scoring], chance, atol=0.15 if scoring == "error" else 1e-9)
+
+
+def test_groups_are_held_out_together() -> None:
+    """Threads of two posts a month apart, with a word of their own: the one gives away the label of the other."""
+    n = 80
+    thread = np.arange(n) % (n // 2)
+    X, times = csr_matrix(np.eye(n // 2)[thread]), np.arange(n) // 10.0
+    y = np.random.default_rng(3).permutation(n // 2)[thread] % 2
+    model = LocalLogisticRegression(bandwidths=[5.0, inf], C=100.0, fit_intercept=False, class_weight="balanced")
+    assert model.fit(X, y, times).cv_results_["log_loss"].max() < 0.5 * np.log(2)
+    np.testing.assert_allclose(model.fit(X, y, times, groups=thread).cv_results_["log_loss"], np.log(2), atol=1e-9)
+    with pytest.raises(ParameterError, match="3 groups"):
+        model.fit(X, y, times, groups=[1, 2, 3])

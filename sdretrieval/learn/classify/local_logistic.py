@@ -162,7 +162,12 @@ class LocalLogisticRegression(ClassifierMixin, BaseEstimator):
     # -- fitting ----------------------------------------------------
 
     def fit(
-        self, X: Any, y: ArrayLike, times: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self,
+        X: Any,
+        y: ArrayLike,
+        times: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> LocalLogisticRegression:
         """Keep the data and choose bandwidth and C where they are to be chosen; models are fitted when asked for.
 
@@ -171,6 +176,8 @@ class LocalLogisticRegression(ClassifierMixin, BaseEstimator):
         X : documents x features
         y : label of each document
         times, sample_weight : of each document, optional
+        groups : of each document, optional
+            Documents that tell of each other (a thread): cross-validation offline holds them out together.
 
         Returns
         -------
@@ -192,7 +199,10 @@ class LocalLogisticRegression(ClassifierMixin, BaseEstimator):
                 remedy="Check the labels.",
             )
         weight = weight[kept] * self._class_weights(codes, weight[kept])
-        self._keep(X, codes, stamps[kept], weight)
+        group = np.arange(len(stamps)) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+        if len(group) != len(stamps):
+            raise ParameterError(f"{len(stamps)} documents but {len(group)} groups", remedy="Give one per document.")
+        self._keep(X, codes, stamps[kept], weight, group[kept])
         self.kernel_ = as_kernel(self.kernel, online=self.online or None)
         self._choose()
         return self
@@ -224,12 +234,13 @@ class LocalLogisticRegression(ClassifierMixin, BaseEstimator):
             by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[codes])
         return by_class[codes]
 
-    def _keep(self, X: Any, codes: NDArray[np.intp], stamps: Floats, weight: Floats) -> None:
+    def _keep(self, X: Any, codes: NDArray[np.intp], stamps: Floats, weight: Floats, groups: NDArray[np.intp]) -> None:
         """In the order of time, so that what is within reach is one slice."""
         with np.errstate(over="ignore"):
             if not np.isfinite(np.square(X.data if issparse(X) else X).sum()):  # the solver would search for ever
                 raise ValueError("its features are too large: the sum of their squares is no number")
         order = np.argsort(stamps, kind="stable")
+        self._groups = groups[order]
         self._X, self._codes, self._stamps, self._weight = X[order], codes[order], stamps[order], weight[order]
         self._models: dict[float, LocalModel] = {}
 
@@ -358,10 +369,12 @@ class LocalLogisticRegression(ClassifierMixin, BaseEstimator):
             trials = [(float(t), self._stamps == t) for t in instants[1:]]
         else:
             rng = np.random.default_rng(self.random_state)
+            _, first, group = np.unique(self._groups, return_index=True, return_inverse=True)
             fold = np.empty(n, dtype=np.int64)
             for code in range(len(self.classes_)):  # every fold gets its share of each class
-                rows = np.flatnonzero(self._codes == code)
+                rows = np.sort(first[self._codes[first] == code])  # one document of each group
                 fold[rows] = (rng.permutation(len(rows)) + int(rng.integers(self.folds))) % self.folds
+            fold = fold[first[group]]
             for t in instants:
                 here = self._stamps == t
                 trials += [(float(t), here & (fold == k)) for k in np.unique(fold[here])]
@@ -373,7 +386,7 @@ class LocalLogisticRegression(ClassifierMixin, BaseEstimator):
         """Mean loss of the held-out documents."""
         total, weight = 0.0, 0.0
         for t, held in trials:
-            model = self._fitted(t, h, C, None if self.kernel_.online else held)
+            model = self._fitted(t, h, C, None if self.kernel_.online else np.isin(self._groups, self._groups[held]))
             logits = model.scores(self._X[held], len(self.classes_))
             truth, w = self._codes[held], self._weight[held]
             if self.scoring == "error":
@@ -467,7 +480,9 @@ class LocalLogisticRegression(ClassifierMixin, BaseEstimator):
         model.classes_, model.n_features_in_ = classes, X.shape[1]
         model.kernel_ = as_kernel(model.kernel, online=model.online or None)
         model.bandwidth_, model.C_, model.cv_results_ = float(model.bandwidth), float(model.C), {}  # type: ignore[arg-type]
-        model._keep(X, codes.astype(np.intp), stamps.astype(np.float64), weight.astype(np.float64))
+        model._keep(
+            X, codes.astype(np.intp), stamps.astype(np.float64), weight.astype(np.float64), np.arange(len(codes))
+        )
         return model
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -28,7 +28,7 @@ from sdretrieval.learn.evolving.solver import (
 
 
 class SSL(FrameClassifier):
-    """Manifold regularisation (1) with the squared loss, on each frame by itself.
+    """Manifold regularisation (1), on each frame by itself.
 
     Parameters: those of :class:`SSLE`, without ``representer``. There γ_A weighs ‖f_t‖²_K.
     """
@@ -79,6 +79,8 @@ class SSLE(FrameClassifier):
         In y, besides None, NaN and ''.
     remember : int, optional
         How many frames' classifiers are kept to predict documents of the past by (default: all).
+    loss : {"squared", "squared-hinge"}
+        V of (1): (y - f)², or max(0, 1 - y f)², some rounds of the same system.
     solver, tol
         ``"cg"``, ``"direct"`` or ``"auto"``; the bound on the error of f_t in the kernel's norm.
 

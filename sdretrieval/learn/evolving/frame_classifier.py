@@ -3,7 +3,7 @@
 All learn from frames: ``fit(X, y, times=…)`` goes through all of them, ``partial_fit(X, y)`` takes the next one.
 A document without a label has None, NaN, '' or the value of ``unlabelled`` (-1, as in scikit-learn) in y.
 
-One function per class, against the rest: ±1 on labelled documents, squared loss. Where the classes are not given
+One function per class, against the rest: ±1 on labelled documents. Where the classes are not given
 beforehand, one more function is carried along, that of *a class nobody has seen yet*: -1 on every labelled document so
 far. A label that turns up later starts from it, and so has exactly the function it would have had, had it been
 announced at the start.
@@ -31,7 +31,7 @@ from sdretrieval.learn.evolving import state
 from sdretrieval.learn.evolving.frames import FrameRecord, best_classes, frame_names, in_order
 from sdretrieval.learn.evolving.functions import KERNELS, Expansion, FeatureKernel, Function, LinearFunction
 from sdretrieval.learn.evolving.graph import laplacian, neighbour_graph
-from sdretrieval.learn.evolving.solver import SOLVERS, DenseGram, Floats, Gram, LinearGram, Solution, solve
+from sdretrieval.learn.evolving.solver import SOLVERS, DenseGram, Floats, Gram, LinearGram, Solution, solve, solve_hinge
 
 MOST_DENSE = 20_000  # documents whose n x n kernel matrix is still made
 
@@ -53,6 +53,7 @@ class FrameClassifier(ClassifierMixin, BaseEstimator):
     classes: Sequence[Hashable] | None = None
     unlabelled: Any = -1
     remember: int | None = parameter(None, "frames whose classifiers are kept", kind="whole", low=1, words=("none",))
+    loss: str = choice("squared", "on the labelled documents, V of (1)", ("squared", "squared-hinge"))
     solver: str = choice("auto", "of the linear systems", SOLVERS)
     tol: float = 1e-10
 
@@ -274,7 +275,7 @@ class FrameClassifier(ClassifierMixin, BaseEstimator):
     def _solve(
         self, gram: Gram, smoothness: csr_matrix, codes: NDArray[np.int64], prior: Floats | None = None
     ) -> Solution:
-        return solve(
+        return (solve_hinge if self.loss == "squared-hinge" else solve)(
             gram,
             smoothness,
             codes >= 0,

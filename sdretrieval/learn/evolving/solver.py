@@ -31,6 +31,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,7 @@ from sdretrieval.core.errors import ParameterError, SdretrievalError
 Floats = NDArray[np.float64]
 
 SOLVERS = ("auto", "cg", "direct")
+MOST_ROUNDS = 50  # of Newton's method; it takes about five
 DIRECT_UP_TO = 3000  # documents for which a dense factorisation is no burden
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -170,6 +172,32 @@ def solve(
             )
         return _direct(gram, smoothness, C, b, f_p, gamma_A)
     return answer
+
+
+def solve_hinge(
+    gram: Gram,
+    smoothness: csr_matrix,
+    labelled: NDArray[np.bool_],
+    targets: Floats,
+    prior: Floats | None = None,
+    **how: Any,
+) -> Solution:
+    """The same with the squared hinge loss max(0, 1 - y f)² in the place of (y - f)².
+
+    Newton's method: the squared loss over the documents that are not on their side of the margin yet, until these are
+    the same again. The minimum is the only one, so it does not matter how it was come by.
+    """
+    mask = np.broadcast_to(labelled if labelled.ndim == 2 else labelled[:, None], targets.shape)
+    short = mask
+    for _ in range(MOST_ROUNDS):
+        answer = solve(gram, smoothness, short, targets, prior, **how)
+        now = mask & (targets * answer.values < 1.0)
+        if np.array_equal(now, short):
+            return answer
+        short = now
+    raise SdretrievalError(
+        f"the documents within the margin still change after {MOST_ROUNDS} rounds", remedy="Use loss='squared'."
+    )
 
 
 def _by_gradients(

@@ -47,6 +47,7 @@ class PassageRanker(Wrapper):
 
     name: ClassVar[str] = "passage"
     description: ClassVar[str] = "query likelihood smoothed with the document's topics and its best passage"
+    uses_feedback: ClassVar[bool] = False
 
     mu: float = mu_parameter()
     topic_weight: float = share(0.0, "share of topics in the document's own words", "α", (0.0, 0.1, 0.2, 0.4))
