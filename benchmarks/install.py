@@ -9,6 +9,7 @@ into the environment, so that the size counts it.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -52,8 +53,13 @@ def main(pythons: list[str]) -> None:
     print("| interpreter | MB, Lucene and compiled loops included | minutes to install | seconds of the demo | torch |")
     print("|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as name:
-        wheel = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--wheel-dir", name, str(REPOSITORY)]
-        run(*wheel, folder=REPOSITORY)
+        source = Path(name) / "source"  # building leaves folders behind, which would be found later
+        source.mkdir()
+        shutil.copytree(REPOSITORY / "sdretrieval", source / "sdretrieval")
+        for file in ("pyproject.toml", "README.md", "LICENSE"):
+            shutil.copy(REPOSITORY / file, source)
+        wheel = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--wheel-dir", name, str(source)]
+        run(*wheel, folder=source)
         for python in pythons or [sys.executable]:
             print(install(python, Path(name)), flush=True)
 
