@@ -8,7 +8,8 @@
 A support vector machine with squared hinge loss on tf-idf of the index's stems. The topic's text is a relevant document
 until :data:`SEEDS` others are found; before the first document that is not relevant it alone ranks, and afterwards it
 keeps a share of the rating that falls as 1 / (1 + relevant ones found). Relevant documents are few: together they weigh
-:data:`RATIO` times as much as the others.
+:data:`RATIO` times as much as the others. While few are found, and :data:`PATIENCE` others in a row say that the words
+known so far find no more than chance does, every third document is one of chance.
 """
 
 from __future__ import annotations
@@ -16,19 +17,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
 from sdretrieval.index.snapshot import Snapshot
-from sdretrieval.learn.judging.learner_loops import coordinate_descent, inverse_norms, score_all
+from sdretrieval.learn.judging.learner_loops import coordinate_descent, inverse_norms, score_all, score_some
 
 SEEDS = 3
 COST = 0.11
 RATIO = 9.8
 TOPIC = -1  # the topic's text among the examples
 TOPIC_SHARE = 1.0
+PATIENCE = 10  # documents in a row that are not relevant, before chance is tried
+ENOUGH = 5  # relevant documents: chance is tried no more
 TOLERANCE = 0.01  # of the optimality conditions
 ROUNDS = 100
+_FIRST = 64  # so many documents are rated first, to know what the others must reach
+_FEW = 8  # at most one in so many is rated again alone
+_ROUNDING = 1e-4  # of ratings in single precision
 _LUT = np.concatenate([[0.0], 1.0 + np.log(np.arange(1, 256))]).astype(np.float32)  # 1 + log count, up to 255
 
 
@@ -102,11 +109,14 @@ class Learner:
         self, features: Features, words: Iterable[str] = (), *, cost: float = COST, topic_share: float = TOPIC_SHARE
     ) -> None:
         self.features, self.labels, self.cost, self.topic_share = features, dict[int, bool](), cost, topic_share
-        self._topic = features.text(words)
+        words = list(words)
+        self._topic, self._salt = features.text(words), crc32(" ".join(words).encode())
         self._v, self._bias = np.zeros(features.snapshot.n_terms), np.zeros(1)
         self._examples = _Examples(features)
         self._weights = np.zeros(features.snapshot.n_terms, np.float32)  # with the topic's own
-        self._scores: np.ndarray | None = None
+        self._fitted = False
+        self._scored = np.zeros(0, np.float32)  # ratings of all documents, by the weights of some click before
+        self._scored_by = self._weights.copy()
 
     def learn(self, doc: int, relevant: bool | None) -> None:
         """A judgment, or another one of the same document; None takes it back."""
@@ -119,7 +129,7 @@ class Learner:
             self.labels[doc] = relevant
             if self._examples.docs:
                 self._add(doc)
-        self._scores = None
+        self._fitted = False
 
     def set(self, labels: Mapping[int, bool]) -> None:
         """All judgments there are: only those that changed cost anything."""
@@ -131,24 +141,66 @@ class Learner:
     @property
     def scores(self) -> np.ndarray:
         """How each document of the collection is rated by what was learnt so far."""
-        if self._scores is None:
-            self._fit()
+        self._fit()
+        if len(self._scored) == 0 or not np.array_equal(self._weights, self._scored_by):
             s, f = self.features.snapshot, self.features
-            self._scores = np.empty(s.n_docs, np.float32)
-            score_all(s.doc_ptr, s.doc_terms, f.counts, self._weights, _LUT, f.inverse, self._scores)
-        return self._scores
+            self._scored = np.empty(s.n_docs, np.float32)
+            score_all(s.doc_ptr, s.doc_terms, f.counts, self._weights, _LUT, f.inverse, self._scored)
+            self._scored_by[:] = self._weights
+        return self._scored
+
+    def score(self, doc: int) -> float:
+        """How one document is rated."""
+        self._fit()
+        return float(self._score_some(np.array([doc]))[0])
 
     def best(self, taken: Iterable[int] = ()) -> int | None:
-        """The unjudged document rated highest, without those ``taken``; None where none is left."""
+        """The unjudged document to judge next, without those ``taken``: the one rated highest, or one of chance where
+        the ratings find no more than that. None where none is left."""
+        out = np.array([*self.labels, *taken], dtype=np.int64)
+        if len(np.unique(out)) == self.features.snapshot.n_docs:
+            return None
+        return self._by_chance(out) if self._astray() else self._highest(out)
+
+    def _astray(self) -> bool:
+        if sum(self.labels.values()) >= ENOUGH:
+            return False
+        row = next((n for n, label in enumerate(reversed(self.labels.values())) if label), len(self.labels))
+        return row >= PATIENCE and (row - PATIENCE) % 3 == 0
+
+    def _by_chance(self, out: np.ndarray) -> int:
+        """Drawn by the topic, the number of clicks and the document's norm, so that neither order nor ids matter."""
+        drawn = self.features.inverse.view(np.uint32).astype(np.uint64) + np.uint64(self._salt + len(self.labels))
+        for _ in range(2):  # a multiplicative hash; overflow is meant
+            drawn = (drawn ^ (drawn >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
+        drawn[out] = 0
+        return int(np.argmax(drawn))
+
+    def _highest(self, out: np.ndarray) -> int:
+        """Documents have norm 1, so that no rating moved further than the weights did since all were rated: only those
+        that may be the highest by now are rated again, or all where these are many."""
+        self._fit()
+        if len(self._scored):
+            moved = float(np.linalg.norm((self._weights - self._scored_by) / self.features.idf))
+            before = self._scored.copy()
+            before[out] = -np.inf
+            first = np.argpartition(before, -_FIRST)[-_FIRST:] if len(before) > _FIRST else np.arange(len(before))
+            least = float(self._score_some(first[before[first] > -np.inf]).max())
+            docs = np.flatnonzero(before >= least - moved - _ROUNDING)
+            if len(docs) * _FEW < len(before):
+                return int(docs[np.argmax(self._score_some(docs))])
         scores = self.scores.copy()
-        for docs in (list(self.labels), list(taken)):
-            scores[docs] = -np.inf
-        doc = int(np.argmax(scores)) if len(scores) else 0
-        return doc if len(scores) and scores[doc] > -np.inf else None
+        scores[out] = -np.inf
+        return int(np.argmax(scores))
+
+    def _score_some(self, docs: np.ndarray) -> np.ndarray:
+        s, f, out = self.features.snapshot, self.features, np.empty(len(docs), np.float32)
+        score_some(docs, s.doc_ptr, s.doc_terms, f.counts, self._weights, _LUT, f.inverse, out)
+        return out
 
     def words(self, most: int = 10, doc: int | None = None) -> list[tuple[str, float]]:
         """The strongest words for relevance, then those against; of a document, what each adds to its rating."""
-        assert self.scores is not None
+        self._fit()
         terms = np.flatnonzero(self._weights) if doc is None else self.features.row(doc)[0]
         weights = self._weights[terms] / self.features.idf[terms]
         if doc is not None:
@@ -159,6 +211,9 @@ class Learner:
 
     # -- fitting -------------------------------------------------------------------------------------------------
     def _fit(self) -> None:
+        if self._fitted:
+            return
+        self._fitted = True
         relevant = sum(self.labels.values())
         terms, values = self._topic
         topic = values * self.features.idf[terms]

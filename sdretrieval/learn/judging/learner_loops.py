@@ -33,6 +33,16 @@ def score_all(ptr, terms, counts, v, lut, inverse, out):
         out[d] = total * inverse[d]
 
 
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def score_some(docs, ptr, terms, counts, v, lut, inverse, out):
+    for i in range(len(docs)):
+        d = docs[i]
+        total = np.float32(0.0)
+        for p in range(ptr[d], ptr[d + 1]):
+            total += v[terms[p]] * lut[counts[p]]
+        out[i] = total * inverse[d]
+
+
 @njit(cache=True, nogil=True)
 def coordinate_descent(ptr, terms, down, up, y, cost, a, v, bias, tolerance, most):
     """Dual coordinate descent for the squared hinge (Hsieh et al. 2008), going on from ``a`` and ``v``.

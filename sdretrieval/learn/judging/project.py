@@ -364,7 +364,7 @@ class Project:
         learner, doc = self.learner(state.topic.qid), self.index.snapshot.docids.find(docid)
         if doc < 0:
             return Offer(state.topic.qid, docid, way, left=left)
-        return Offer(state.topic.qid, docid, way, float(learner.scores[doc]), tuple(learner.words(8, doc)), left)
+        return Offer(state.topic.qid, docid, way, learner.score(doc), tuple(learner.words(8, doc)), left)
 
     # -- judging -------------------------------------------------------------------------------------------------
     def judge(
@@ -495,8 +495,9 @@ class Project:
         with self._lock:
             named, grades = self.price(qid, target, confidence), self.state(qid).grades()
             docids = self.index.snapshot.docids
-            unseen = np.array([doc for doc in range(len(docids)) if docids[doc] not in grades], dtype=np.int64)
-            chosen = np.random.default_rng().permutation(unseen)[: named.sample]
+            seen = [doc for docid in grades if (doc := docids.find(docid)) >= 0]
+            unseen = np.delete(np.arange(len(docids)), seen)
+            chosen = np.random.default_rng().choice(unseen, named.sample, replace=False)
             parts: dict[str, Any] = {"qid": qid, "docids": docids.take(chosen), "unseen": named.unseen}
             self._add(do="sample", **parts, found=named.found, target=target, confidence=confidence)
             return named
