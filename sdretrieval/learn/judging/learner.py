@@ -22,7 +22,7 @@ from zlib import crc32
 import numpy as np
 
 from sdretrieval.index.snapshot import Snapshot
-from sdretrieval.learn.judging.learner_loops import coordinate_descent, inverse_norms, score_all, score_some
+from sdretrieval.learn.judging.learner_loops import coordinate_descent, inverse_norms, score_some
 
 SEEDS = 3
 COST = 0.11
@@ -34,7 +34,6 @@ ENOUGH = 5  # relevant documents: chance is tried no more
 TOLERANCE = 0.01  # of the optimality conditions
 ROUNDS = 100
 _FIRST = 64  # so many documents are rated first, to know what the others must reach
-_FEW = 8  # at most one in so many is rated again alone
 _ROUNDING = 1e-4  # of ratings in single precision
 _LUT = np.concatenate([[0.0], 1.0 + np.log(np.arange(1, 256))]).astype(np.float32)  # 1 + log count, up to 255
 
@@ -114,9 +113,8 @@ class Learner:
         self._v, self._bias = np.zeros(features.snapshot.n_terms), np.zeros(1)
         self._examples = _Examples(features)
         self._weights = np.zeros(features.snapshot.n_terms, np.float32)  # with the topic's own
-        self._fitted = False
-        self._scored = np.zeros(0, np.float32)  # ratings of all documents, by the weights of some click before
-        self._scored_by = self._weights.copy()
+        self._fitted, self._way = False, 0.0  # the way that the weights have gone: documents have norm 1, and so ...
+        self._above = np.full(features.snapshot.n_docs, np.inf)  # ... no rating is above this plus that way
 
     def learn(self, doc: int, relevant: bool | None) -> None:
         """A judgment, or another one of the same document; None takes it back."""
@@ -142,12 +140,7 @@ class Learner:
     def scores(self) -> np.ndarray:
         """How each document of the collection is rated by what was learnt so far."""
         self._fit()
-        if len(self._scored) == 0 or not np.array_equal(self._weights, self._scored_by):
-            s, f = self.features.snapshot, self.features
-            self._scored = np.empty(s.n_docs, np.float32)
-            score_all(s.doc_ptr, s.doc_terms, f.counts, self._weights, _LUT, f.inverse, self._scored)
-            self._scored_by[:] = self._weights
-        return self._scored
+        return self._score_some(np.arange(self.features.snapshot.n_docs))
 
     def score(self, doc: int) -> float:
         """How one document is rated."""
@@ -177,25 +170,19 @@ class Learner:
         return int(np.argmax(drawn))
 
     def _highest(self, out: np.ndarray) -> int:
-        """Documents have norm 1, so that no rating moved further than the weights did since all were rated: only those
-        that may be the highest by now are rated again, or all where these are many."""
+        """Only those are rated again that may be the highest by now: few, but for the first clicks."""
         self._fit()
-        if len(self._scored):
-            moved = float(np.linalg.norm((self._weights - self._scored_by) / self.features.idf))
-            before = self._scored.copy()
-            before[out] = -np.inf
-            first = np.argpartition(before, -_FIRST)[-_FIRST:] if len(before) > _FIRST else np.arange(len(before))
-            least = float(self._score_some(first[before[first] > -np.inf]).max())
-            docs = np.flatnonzero(before >= least - moved - _ROUNDING)
-            if len(docs) * _FEW < len(before):
-                return int(docs[np.argmax(self._score_some(docs))])
-        scores = self.scores.copy()
-        scores[out] = -np.inf
-        return int(np.argmax(scores))
+        above = self._above + (self._way + _ROUNDING)
+        above[out] = -np.inf
+        first = np.argpartition(above, -_FIRST)[-_FIRST:] if len(above) > _FIRST else np.arange(len(above))
+        least = self._score_some(first[above[first] > -np.inf]).max()
+        docs = np.flatnonzero(above >= least)
+        return int(docs[np.argmax(self._score_some(docs))])
 
     def _score_some(self, docs: np.ndarray) -> np.ndarray:
         s, f, out = self.features.snapshot, self.features, np.empty(len(docs), np.float32)
         score_some(docs, s.doc_ptr, s.doc_terms, f.counts, self._weights, _LUT, f.inverse, out)
+        self._above[docs] = out - self._way
         return out
 
     def words(self, most: int = 10, doc: int | None = None) -> list[tuple[str, float]]:
@@ -211,9 +198,12 @@ class Learner:
 
     # -- fitting -------------------------------------------------------------------------------------------------
     def _fit(self) -> None:
-        if self._fitted:
-            return
-        self._fitted = True
+        if not self._fitted:
+            before, self._fitted = self._weights.copy(), True
+            self._refit()
+            self._way += float(np.linalg.norm((self._weights - before) / self.features.idf))
+
+    def _refit(self) -> None:
         relevant = sum(self.labels.values())
         terms, values = self._topic
         topic = values * self.features.idf[terms]

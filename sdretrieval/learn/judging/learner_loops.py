@@ -24,17 +24,8 @@ def inverse_norms(ptr, terms, counts, idf, lut, inverse):
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def score_all(ptr, terms, counts, v, lut, inverse, out):
-    """All that a click waits for in a large collection: single precision and counts of a byte, to read less."""
-    for d in range(len(ptr) - 1):
-        total = np.float32(0.0)
-        for p in range(ptr[d], ptr[d + 1]):
-            total += v[terms[p]] * lut[counts[p]]
-        out[d] = total * inverse[d]
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def score_some(docs, ptr, terms, counts, v, lut, inverse, out):
+    """All that a click waits for in a large collection: single precision and counts of a byte, to read less."""
     for i in range(len(docs)):
         d = docs[i]
         total = np.float32(0.0)
