@@ -21,20 +21,23 @@ from zlib import crc32
 
 import numpy as np
 
+from sdretrieval.core.errors import IndexProblem
+from sdretrieval.index.positions import positions_of
 from sdretrieval.index.snapshot import Snapshot
-from sdretrieval.learn.judging.learner_loops import coordinate_descent, inverse_norms, score_some
+from sdretrieval.learn.judging.learner_loops import coordinate_descent, inverse_norms, raise_first, score_all
 
 SEEDS = 3
-COST = 0.11
+COST = 0.05
 RATIO = 9.8
 TOPIC = -1  # the topic's text among the examples
 TOPIC_SHARE = 1.0
+FIRST = 18  # places at the start of a document, where titles stand
+FIRST_COUNTS = 3  # so many times more
+_MOST_PLACED = 200_000  # documents: positions of larger collections are not exported for this
 PATIENCE = 10  # documents in a row that are not relevant, before chance is tried
 ENOUGH = 5  # relevant documents: chance is tried no more
 TOLERANCE = 0.01  # of the optimality conditions
 ROUNDS = 100
-_FIRST = 64  # so many documents are rated first, to know what the others must reach
-_ROUNDING = 1e-4  # of ratings in single precision
 _LUT = np.concatenate([[0.0], 1.0 + np.log(np.arange(1, 256))]).astype(np.float32)  # 1 + log count, up to 255
 
 
@@ -43,17 +46,23 @@ class Features:
     """tf-idf of a collection, kept as counts and norms."""
 
     snapshot: Snapshot
-    counts: np.ndarray  # the snapshot's, in bytes
+    counts: np.ndarray  # the snapshot's by document, in bytes, more for words at the start
+    counts_by_term: np.ndarray
     idf: np.ndarray
     inverse: np.ndarray  # 1 / norm of each document; 0 where it has no words
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> Features:
-        idf = 1.0 + np.log((1.0 + snapshot.n_docs) / (1.0 + snapshot.df))
-        counts = np.minimum(snapshot.doc_counts[: snapshot.doc_ptr[-1]], len(_LUT) - 1).astype(np.uint8)
-        inverse = np.empty(snapshot.n_docs, np.float32)
-        inverse_norms(snapshot.doc_ptr, snapshot.doc_terms, counts, idf, _LUT, inverse)
-        return cls(snapshot, counts, idf, inverse)
+    def of(cls, snapshot: Snapshot, first_counts: int = FIRST_COUNTS) -> Features:
+        s, idf = snapshot, 1.0 + np.log((1.0 + snapshot.n_docs) / (1.0 + snapshot.df))
+        counts, by_term = (_bytes(each) for each in (s.doc_counts[: s.doc_ptr[-1]], s.term_counts))
+        places = _places(s) if first_counts else None
+        if places is not None:
+            by = (s.term_ptr, s.term_docs, s.term_counts, places)
+            if not raise_first(*by, FIRST, first_counts, s.doc_ptr, s.doc_terms, counts, by_term):
+                raise IndexProblem("the counts by word are not those by document", remedy="Delete its snapshot.")
+        inverse = np.empty(s.n_docs, np.float32)
+        inverse_norms(s.doc_ptr, s.doc_terms, counts, idf, _LUT, inverse)
+        return cls(s, counts, by_term, idf, inverse)
 
     def row(self, doc: int) -> tuple[np.ndarray, np.ndarray]:
         """The terms of a document, and their features."""
@@ -70,6 +79,18 @@ class Features:
 
     def _weighed(self, terms: np.ndarray, counts: np.ndarray) -> np.ndarray:
         return _LUT[np.minimum(counts, len(_LUT) - 1)] * self.idf[terms]
+
+
+def _bytes(counts: np.ndarray) -> np.ndarray:
+    return np.minimum(counts, len(_LUT) - 1).astype(np.uint8)
+
+
+def _places(snapshot: Snapshot) -> np.ndarray | None:
+    """Where the words stand; None where the index does not tell."""
+    try:
+        return positions_of(snapshot).places if snapshot.n_docs <= _MOST_PLACED else None
+    except IndexProblem:
+        return None
 
 
 def _doubled(array: Any) -> Any:
@@ -105,16 +126,22 @@ class Learner:
     """What was learnt of one topic. Documents are numbers of the snapshot; ``words`` is the topic's text, analysed."""
 
     def __init__(
-        self, features: Features, words: Iterable[str] = (), *, cost: float = COST, topic_share: float = TOPIC_SHARE
+        self,
+        features: Features,
+        words: Iterable[str] = (),
+        *,
+        cost: float = COST,
+        topic_share: float = TOPIC_SHARE,
+        patience: int = PATIENCE,
     ) -> None:
-        self.features, self.labels, self.cost, self.topic_share = features, dict[int, bool](), cost, topic_share
+        self.features, self.labels = features, dict[int, bool]()
+        self.cost, self.topic_share, self.patience = cost, topic_share, patience
         words = list(words)
         self._topic, self._salt = features.text(words), crc32(" ".join(words).encode())
         self._v, self._bias = np.zeros(features.snapshot.n_terms), np.zeros(1)
         self._examples = _Examples(features)
         self._weights = np.zeros(features.snapshot.n_terms, np.float32)  # with the topic's own
-        self._fitted, self._way = False, 0.0  # the way that the weights have gone: documents have norm 1, and so ...
-        self._above = np.full(features.snapshot.n_docs, np.inf)  # ... no rating is above this plus that way
+        self._fitted, self._scores = False, np.zeros(0, np.float32)
 
     def learn(self, doc: int, relevant: bool | None) -> None:
         """A judgment, or another one of the same document; None takes it back."""
@@ -139,13 +166,17 @@ class Learner:
     @property
     def scores(self) -> np.ndarray:
         """How each document of the collection is rated by what was learnt so far."""
-        self._fit()
-        return self._score_some(np.arange(self.features.snapshot.n_docs))
-
-    def score(self, doc: int) -> float:
-        """How one document is rated."""
-        self._fit()
-        return float(self._score_some(np.array([doc]))[0])
+        if not self._fitted:
+            self._fit()
+            self._fitted = True
+            s, f, self._scores = (
+                self.features.snapshot,
+                self.features,
+                np.zeros(self.features.snapshot.n_docs, np.float32),
+            )
+            terms = np.flatnonzero(self._weights)
+            score_all(terms, s.term_ptr, s.term_docs, f.counts_by_term, self._weights, _LUT, f.inverse, self._scores)
+        return self._scores
 
     def best(self, taken: Iterable[int] = ()) -> int | None:
         """The unjudged document to judge next, without those ``taken``: the one rated highest, or one of chance where
@@ -153,41 +184,26 @@ class Learner:
         out = np.array([*self.labels, *taken], dtype=np.int64)
         if len(np.unique(out)) == self.features.snapshot.n_docs:
             return None
-        return self._by_chance(out) if self._astray() else self._highest(out)
+        scores = self._by_chance() if self._astray() else self.scores.copy()
+        scores[out] = -np.inf
+        return int(np.argmax(scores))
 
     def _astray(self) -> bool:
         if sum(self.labels.values()) >= ENOUGH:
             return False
         row = next((n for n, label in enumerate(reversed(self.labels.values())) if label), len(self.labels))
-        return row >= PATIENCE and (row - PATIENCE) % 3 == 0
+        return row >= self.patience and (row - self.patience) % 3 == 0
 
-    def _by_chance(self, out: np.ndarray) -> int:
-        """Drawn by the topic, the number of clicks and the document's norm, so that neither order nor ids matter."""
+    def _by_chance(self) -> np.ndarray:
+        """Drawn by the topic, the number of clicks and the documents' norms, so that neither order nor ids matter."""
         drawn = self.features.inverse.view(np.uint32).astype(np.uint64) + np.uint64(self._salt + len(self.labels))
         for _ in range(2):  # a multiplicative hash; overflow is meant
             drawn = (drawn ^ (drawn >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
-        drawn[out] = 0
-        return int(np.argmax(drawn))
-
-    def _highest(self, out: np.ndarray) -> int:
-        """Only those are rated again that may be the highest by now: few, but for the first clicks."""
-        self._fit()
-        above = self._above + (self._way + _ROUNDING)
-        above[out] = -np.inf
-        first = np.argpartition(above, -_FIRST)[-_FIRST:] if len(above) > _FIRST else np.arange(len(above))
-        least = self._score_some(first[above[first] > -np.inf]).max()
-        docs = np.flatnonzero(above >= least)
-        return int(docs[np.argmax(self._score_some(docs))])
-
-    def _score_some(self, docs: np.ndarray) -> np.ndarray:
-        s, f, out = self.features.snapshot, self.features, np.empty(len(docs), np.float32)
-        score_some(docs, s.doc_ptr, s.doc_terms, f.counts, self._weights, _LUT, f.inverse, out)
-        self._above[docs] = out - self._way
-        return out
+        return drawn.astype(np.float64)
 
     def words(self, most: int = 10, doc: int | None = None) -> list[tuple[str, float]]:
         """The strongest words for relevance, then those against; of a document, what each adds to its rating."""
-        self._fit()
+        assert self.scores is not None
         terms = np.flatnonzero(self._weights) if doc is None else self.features.row(doc)[0]
         weights = self._weights[terms] / self.features.idf[terms]
         if doc is not None:
@@ -198,12 +214,6 @@ class Learner:
 
     # -- fitting -------------------------------------------------------------------------------------------------
     def _fit(self) -> None:
-        if not self._fitted:
-            before, self._fitted = self._weights.copy(), True
-            self._refit()
-            self._way += float(np.linalg.norm((self._weights - before) / self.features.idf))
-
-    def _refit(self) -> None:
         relevant = sum(self.labels.values())
         terms, values = self._topic
         topic = values * self.features.idf[terms]

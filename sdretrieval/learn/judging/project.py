@@ -364,7 +364,7 @@ class Project:
         learner, doc = self.learner(state.topic.qid), self.index.snapshot.docids.find(docid)
         if doc < 0:
             return Offer(state.topic.qid, docid, way, left=left)
-        return Offer(state.topic.qid, docid, way, learner.score(doc), tuple(learner.words(8, doc)), left)
+        return Offer(state.topic.qid, docid, way, float(learner.scores[doc]), tuple(learner.words(8, doc)), left)
 
     # -- judging -------------------------------------------------------------------------------------------------
     def judge(
