@@ -9,22 +9,22 @@ A support vector machine with squared hinge loss on tf-idf of the index's stems.
 until :data:`SEEDS` others are found; before the first document that is not relevant it alone ranks, and afterwards it
 keeps a share of the rating that falls as 1 / (1 + relevant ones found). Relevant documents are few: together they weigh
 :data:`RATIO` times as much as the others. While few are found, and :data:`PATIENCE` others in a row say that the words
-known so far find no more than chance does, every third document is one of chance.
+known so far lead nowhere, as many documents follow that are typical of the collection and unlike those judged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 
 from sdretrieval.core.errors import IndexProblem
 from sdretrieval.index.positions import positions_of
 from sdretrieval.index.snapshot import Snapshot
-from sdretrieval.learn.judging.learner_loops import coordinate_descent, inverse_norms, raise_first, score_all
+from sdretrieval.learn.judging.learner_loops import add_rows, coordinate_descent, inverse_norms, raise_first, score_all
 
 SEEDS = 3
 COST = 0.05
@@ -34,8 +34,8 @@ TOPIC_SHARE = 1.0
 FIRST = 18  # places at the start of a document, where titles stand
 FIRST_COUNTS = 3  # so many times more
 _MOST_PLACED = 200_000  # documents: positions of larger collections are not exported for this
-PATIENCE = 10  # documents in a row that are not relevant, before chance is tried
-ENOUGH = 5  # relevant documents: chance is tried no more
+PATIENCE = 10  # documents in a row that are not relevant, before others are tried
+ENOUGH = 5  # relevant documents: the learner alone chooses
 TOLERANCE = 0.01  # of the optimality conditions
 ROUNDS = 100
 _LUT = np.concatenate([[0.0], 1.0 + np.log(np.arange(1, 256))]).astype(np.float32)  # 1 + log count, up to 255
@@ -63,6 +63,20 @@ class Features:
         inverse = np.empty(s.n_docs, np.float32)
         inverse_norms(s.doc_ptr, s.doc_terms, counts, idf, _LUT, inverse)
         return cls(s, counts, by_term, idf, inverse)
+
+    @cached_property
+    def typical(self) -> np.ndarray:
+        """The mean cosine of each document with all."""
+        s, mean = self.snapshot, np.empty(self.snapshot.n_terms, np.float32)
+        add_rows(s.term_ptr, s.term_docs, self.counts_by_term, _LUT, self.inverse, mean)
+        return self.rated(mean * (self.idf**2 / s.n_docs).astype(np.float32))
+
+    def rated(self, weights: np.ndarray) -> np.ndarray:
+        """All documents by weights that were multiplied with idf."""
+        s, scores = self.snapshot, np.zeros(self.snapshot.n_docs, np.float32)
+        terms = np.flatnonzero(weights)
+        score_all(terms, s.term_ptr, s.term_docs, self.counts_by_term, weights, _LUT, self.inverse, scores)
+        return scores
 
     def row(self, doc: int) -> tuple[np.ndarray, np.ndarray]:
         """The terms of a document, and their features."""
@@ -136,8 +150,7 @@ class Learner:
     ) -> None:
         self.features, self.labels = features, dict[int, bool]()
         self.cost, self.topic_share, self.patience = cost, topic_share, patience
-        words = list(words)
-        self._topic, self._salt = features.text(words), crc32(" ".join(words).encode())
+        self._topic = features.text(words)
         self._v, self._bias = np.zeros(features.snapshot.n_terms), np.zeros(1)
         self._examples = _Examples(features)
         self._weights = np.zeros(features.snapshot.n_terms, np.float32)  # with the topic's own
@@ -168,23 +181,16 @@ class Learner:
         """How each document of the collection is rated by what was learnt so far."""
         if not self._fitted:
             self._fit()
-            self._fitted = True
-            s, f, self._scores = (
-                self.features.snapshot,
-                self.features,
-                np.zeros(self.features.snapshot.n_docs, np.float32),
-            )
-            terms = np.flatnonzero(self._weights)
-            score_all(terms, s.term_ptr, s.term_docs, f.counts_by_term, self._weights, _LUT, f.inverse, self._scores)
+            self._scores, self._fitted = self.features.rated(self._weights), True
         return self._scores
 
     def best(self, taken: Iterable[int] = ()) -> int | None:
-        """The unjudged document to judge next, without those ``taken``: the one rated highest, or one of chance where
-        the ratings find no more than that. None where none is left."""
+        """The unjudged document to judge next, without those ``taken``: the one rated highest, or the one most
+        typical where the ratings lead nowhere. None where none is left."""
         out = np.array([*self.labels, *taken], dtype=np.int64)
         if len(np.unique(out)) == self.features.snapshot.n_docs:
             return None
-        scores = self._by_chance() if self._astray() else self.scores.copy()
+        scores = self._typical() if self._astray() else self.scores.copy()
         scores[out] = -np.inf
         return int(np.argmax(scores))
 
@@ -192,14 +198,16 @@ class Learner:
         if sum(self.labels.values()) >= ENOUGH:
             return False
         row = next((n for n, label in enumerate(reversed(self.labels.values())) if label), len(self.labels))
-        return row >= self.patience and (row - self.patience) % 3 == 0
+        return row // self.patience % 2 == 1
 
-    def _by_chance(self) -> np.ndarray:
-        """Drawn by the topic, the number of clicks and the documents' norms, so that neither order nor ids matter."""
-        drawn = self.features.inverse.view(np.uint32).astype(np.uint64) + np.uint64(self._salt + len(self.labels))
-        for _ in range(2):  # a multiplicative hash; overflow is meant
-            drawn = (drawn ^ (drawn >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
-        return drawn.astype(np.float64)
+    def _typical(self) -> np.ndarray:
+        """Ratings by what all unseen documents have in common, less what those not relevant have."""
+        f, weights = self.features, np.zeros(self.features.snapshot.n_terms, np.float32)
+        others = [doc for doc, relevant in self.labels.items() if not relevant]
+        for terms, values in map(f.row, others):
+            weights[terms] += values * f.idf[terms]
+        n = f.snapshot.n_docs
+        return f.typical * (n / (n - len(others))) - f.rated(weights) / len(others)
 
     def words(self, most: int = 10, doc: int | None = None) -> list[tuple[str, float]]:
         """The strongest words for relevance, then those against; of a document, what each adds to its rating."""

@@ -56,6 +56,15 @@ def score_all(weighted, ptr, docs, counts, v, lut, inverse, out):
 
 
 @njit(cache=True, nogil=True)
+def add_rows(ptr, docs, counts, lut, inverse, total):
+    """The sum of all documents' features, divided by idf."""
+    for t in range(len(ptr) - 1):
+        total[t] = 0.0
+        for p in range(ptr[t], ptr[t + 1]):
+            total[t] += lut[counts[p]] * inverse[docs[p]]
+
+
+@njit(cache=True, nogil=True)
 def coordinate_descent(ptr, terms, down, up, y, cost, a, v, bias, tolerance, most):
     """Dual coordinate descent for the squared hinge (Hsieh et al. 2008), going on from ``a`` and ``v``.
 
