@@ -22,6 +22,7 @@ from threading import RLock
 from typing import Any
 
 import numpy as np
+from scipy.special import rel_entr
 
 from sdretrieval.collection.records import Qrels, Ranking, Run, Topic
 from sdretrieval.collection.trec import read_run, write_run
@@ -463,7 +464,7 @@ class Project:
 
     def words(self, qid: str, most: int = 20) -> list[tuple[str, float]]:
         """What the relevant documents are about: words of the smoothed-Dirichlet model learnt from them, with their
-        weights; of the topic's text alone where none is found yet."""
+        weights, those first that stand out most from the collection; of the topic's text where none is found yet."""
         state = self.state(qid)
         docids = [d for d, grade in state.grades().items() if self.index.snapshot.docids.find(d) >= 0]
         grades = state.grades()
@@ -472,8 +473,9 @@ class Project:
             "nonrelevant": [d for d in docids if grades[d] < self.rel][-200:],
         }
         hits = self.index.ask(Request.of(state.topic.text, model="sd", **judged))
-        model = hits.learnt.plan.model
-        order = np.argsort(-model.weights, kind="stable")[:most]
+        model, cf = hits.learnt.plan.model, self.index.snapshot.cf
+        shares = np.maximum(model.weights, 0.0) / np.maximum(model.weights, 0.0).sum()
+        order = np.argsort(-rel_entr(shares, cf[model.terms] / cf.sum()), kind="stable")[:most]
         terms = self.index.snapshot.vocabulary.take(model.terms[order])
         return list(zip(terms, model.weights[order].tolist(), strict=True))
 
