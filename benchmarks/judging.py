@@ -1,7 +1,8 @@
 """``python -m benchmarks.judging [PART …]``: the judging loop on labelled collections.
 
 reviews    eight systematic reviews beside ASReview (its own learner elas_u4, the review's title as prior knowledge):
-           WSS@95, recall at 2R, processor time a click; parameters chosen without the review reported
+           WSS@95, recall at 2R, processor time a click; parameters chosen without the review reported; ASReview again
+           with the documents in --orders
 stopping   whether the stated recall is true, over reviews and 20 starts each, and what it costs
 order      documents and ids shuffled
 clicks     processor time from click to new ranking; --index DIR, any index (default: reuters21578)
@@ -13,11 +14,14 @@ ASReview is installed for the benchmark alone: ``pip install --target FOLDER asr
 from __future__ import annotations
 
 import argparse
+import atexit
 import gzip
 import json
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from time import process_time
 from typing import Any
 
@@ -28,15 +32,25 @@ from benchmarks.collections import SHARED, Collection
 from sdretrieval.collection.records import Run
 from sdretrieval.core.tables import text_table
 from sdretrieval.evaluate import evaluate
-from sdretrieval.index.lucene.analysis import analyze
 from sdretrieval.index.snapshot import Snapshot, open_snapshot
 from sdretrieval.learn.judging.estimates import Contest
-from sdretrieval.learn.judging.learner import COST, TOPIC_SHARE, Features, Learner
+from sdretrieval.learn.judging.learner import FIRST_COUNTS, Features, Learner
 from sdretrieval.learn.judging.simulation import Played, simulate
-from sdretrieval.learn.labelled import read_labelled
+from sdretrieval.ranking.interactive import Index
 from sdretrieval.ranking.retrieval import search
 
-CHOICES = [(COST, TOPIC_SHARE), (0.05, 1.0), (0.3, 1.0), (0.11, 0.0), (0.11, 3.0)]
+NEVER = 1 << 60
+CHOICES: list[dict[str, Any]] = [
+    {},
+    {"cost": 0.03},
+    {"cost": 0.11},
+    {"topic_share": 0.0},
+    {"first_counts": 0},
+    {"first_counts": 1},
+    {"patience": 20},
+    {"patience": NEVER},
+    {"cost": 0.11, "first_counts": 0, "patience": NEVER},
+]
 SYSTEMS = ("ql", "bm25", "tfidf", "dph", "rm3", "sd", "sd3", "dce", "bm25prf", "axiomatic", "blend")
 
 
@@ -50,24 +64,46 @@ def reviews() -> list[Path]:
 @cache
 def review(folder: Path) -> tuple[Snapshot, np.ndarray, list[str]]:
     """A review's documents, which of them are relevant, and its title's words."""
-    corpus = read_labelled(folder / "docs.jsonl.gz", label_field=None)
+    return indexed(folder, list(read_documents(folder)))
+
+
+def read_documents(folder: Path) -> list[dict[str, Any]]:
+    with gzip.open(folder / "docs.jsonl.gz") as stream:
+        return [json.loads(line) for line in stream]
+
+
+def indexed(
+    folder: Path, documents: list[dict[str, Any]], names: list[str] | None = None
+) -> tuple[Snapshot, np.ndarray, list[str]]:
+    """These documents of a review, indexed as a user's are; under other names on request."""
     labels = dict(line.split("\t") for line in (folder / "labels.tsv").read_text().splitlines())
-    snapshot = Snapshot.from_counts(corpus.counts, corpus.vocabulary, corpus.docids)
-    relevant = np.array([labels[docid] == "1" for docid in snapshot.docids])
-    return snapshot, relevant, analyze((folder / "topic.txt").read_text().strip(), corpus.analyzer)
+    names = [document["id"] for document in documents] if names is None else names
+    relevant = {name for name, document in zip(names, documents, strict=True) if labels[document["id"]] == "1"}
+    place = Path(mkdtemp(prefix="judging-"))
+    atexit.register(rmtree, place, ignore_errors=True)
+    with open(place / "docs.jsonl", "w", encoding="utf-8") as stream:
+        for name, document in zip(names, documents, strict=True):
+            print(json.dumps({"id": name, "contents": document["contents"]}), file=stream)
+    snapshot = Index.build(place / "docs.jsonl", place / "index").snapshot
+    return (
+        snapshot,
+        np.array([docid in relevant for docid in snapshot.docids]),
+        snapshot.analyze((folder / "topic.txt").read_text().strip()),
+    )
 
 
-def played(folder: Path, **how: Any) -> Played:
+def played(folder: Path, first_counts: int = FIRST_COUNTS, **how: Any) -> Played:
     snapshot, relevant, words = review(folder)
-    return simulate(Learner(Features.of(snapshot), words, **how), relevant)
+    return simulate(Learner(Features.of(snapshot, first_counts), words, **how), relevant)
 
 
 def scores(one: Played) -> tuple[float, float, float]:
     return one.wss(0.95), one.recall_at(2 * one.total), 1000 * one.seconds
 
 
-def asreview(folder: Path) -> Played | None:
-    """ASReview as it comes; it begins with the first of the file, since it must know one that is not relevant."""
+def asreview(folder: Path, seed: int = 0) -> Played | None:
+    """ASReview as it comes; it begins with the first of the file, since it must know one that is not relevant. With a
+    seed the file is shuffled."""
     try:
         import pandas as pd
         from asreview.learner import ActiveLearningCycle
@@ -77,8 +113,9 @@ def asreview(folder: Path) -> Played | None:
         from asreview.simulation.simulate import Simulate
     except ModuleNotFoundError:
         return None
-    with gzip.open(folder / "docs.jsonl.gz") as stream:
-        documents = [json.loads(line) for line in stream]
+    documents = read_documents(folder)
+    if seed:
+        np.random.default_rng(seed).shuffle(documents)
     labels = dict(line.split("\t") for line in (folder / "labels.tsv").read_text().splitlines())
     relevant = np.array([labels[document["id"]] == "1" for document in documents])
     titles = [document.get("title", "") for document in documents] + [(folder / "topic.txt").read_text().strip()]
@@ -99,15 +136,15 @@ def asreview(folder: Path) -> Played | None:
 
 def part_reviews(args: argparse.Namespace) -> None:
     folders = reviews()
-    ours = {choice: [scores(played(f, cost=choice[0], topic_share=choice[1])) for f in folders] for choice in CHOICES}
-    quality = {choice: np.array([wss + recall for wss, recall, _ in rows]) for choice, rows in ours.items()}
+    ours = [[scores(played(folder, **choice)) for folder in folders] for choice in CHOICES]
+    quality = [np.array([wss + recall for wss, recall, _ in rows]) for rows in ours]
     rows, table = [], []
     for i, folder in enumerate(folders):
-        chosen = max(CHOICES, key=lambda choice: quality[choice].sum() - quality[choice][i])
+        chosen = max(range(len(CHOICES)), key=lambda k: quality[k].sum() - quality[k][i])
         theirs = asreview(folder)
-        told = ours[CHOICES[0]][i], ours[chosen][i], (np.nan,) * 3 if theirs is None else scores(theirs)
+        told = ours[0][i], ours[chosen][i], (np.nan,) * 3 if theirs is None else scores(theirs)
         rows.append(told)
-        table.append([folder.name, *(f"{v:.3f}" for one in told for v in one), f"{chosen[0]:g} {chosen[1]:g}"])
+        table.append([folder.name, *(f"{v:.3f}" for one in told for v in one), str(chosen)])
         print(table[-1], flush=True)
     values = np.array(rows)
     for name, row in (("mean", values.mean(axis=0)), ("s.e.", values.std(axis=0, ddof=1) / np.sqrt(len(values)))):
@@ -119,8 +156,21 @@ def part_reviews(args: argparse.Namespace) -> None:
         print(
             f"{name}, ours (left out) less ASReview's: {gain.mean():+.4f} ± {gain.std(ddof=1) / len(gain) ** 0.5:.4f}"
         )
-    for choice, numbers in ours.items():
-        print("cost {:g}, share of the topic {:g}:".format(*choice), np.array(numbers).mean(axis=0).round(4).tolist())
+    for k, numbers in enumerate(ours):
+        print(k, CHOICES[k] or "default", np.array(numbers).mean(axis=0).round(4).tolist())
+    if args.orders > 1 and not np.isnan(values[:, 2]).any():
+        print(f"ASReview, documents in {args.orders} orders:", flush=True)
+        others = [[scores(asreview(folder, seed)) for folder in folders] for seed in range(1, args.orders)]  # type: ignore[arg-type]
+        _told_over([values[:, 2].tolist(), *others])
+
+
+def _told_over(runs: list) -> None:
+    """Means over reviews of means over runs, and how far the runs' means are spread."""
+    means = np.array(runs).mean(axis=1)
+    spread = means.std(axis=0, ddof=1)
+    for k, name in enumerate(("WSS@95", "recall at 2R")):
+        print(f"  {name} {means[:, k].mean():.4f}, standard deviation over runs {spread[k]:.4f}")
+    print("  recall at 2R by review", np.array(runs)[:, :, 1].mean(axis=0).round(3).tolist(), flush=True)
 
 
 # -- stopping, order, clicks ---------------------------------------------------------------------------------------
@@ -135,7 +185,8 @@ def starts(relevant: np.ndarray, n: int) -> Iterator[list[int]]:
 
 
 def part_stopping(args: argparse.Namespace) -> None:
-    table, all_true = [], {0.8: [], 0.95: []}
+    table: list[list[str]] = []
+    all_true: dict[float, list[bool]] = {0.8: [], 0.95: []}
     for folder in reviews():
         snapshot, relevant, words = review(folder)
         features, row = Features.of(snapshot), [folder.name]
@@ -158,22 +209,20 @@ def part_stopping(args: argparse.Namespace) -> None:
 
 def part_order(args: argparse.Namespace) -> None:
     for folder in reviews():
-        snapshot, relevant, words = review(folder)
-        wss = []
+        documents, wss = read_documents(folder), []
         for seed in range(4):
-            order = np.random.default_rng(seed).permutation(snapshot.n_docs) if seed else np.arange(snapshot.n_docs)
-            names = [f"x{i}" for i in np.random.default_rng(seed).permutation(snapshot.n_docs)]
-            other = Snapshot.from_counts(snapshot.by_doc[order], list(snapshot.vocabulary), names)
-            wss.append(simulate(Learner(Features.of(other), words), relevant[order]).wss(0.95))
+            rng = np.random.default_rng(seed)
+            order = rng.permutation(len(documents)) if seed else np.arange(len(documents))
+            names = [f"x{i}" for i in rng.permutation(len(documents))]
+            snapshot, relevant, words = indexed(folder, [documents[i] for i in order], names)
+            wss.append(simulate(Learner(Features.of(snapshot), words), relevant).wss(0.95))
         print(folder.name, "WSS@95", np.round(wss, 4).tolist(), "spread", round(max(wss) - min(wss), 4), flush=True)
 
 
 def part_clicks(args: argparse.Namespace) -> None:
     snapshot = open_snapshot(args.index) if args.index else Collection("reuters21578").snapshot
-    if args.documents:  # the first so many; frequencies stay those of the whole
-        per_document = {name: snapshot.arrays[name][: args.documents] for name in ("doc_lengths", "times")}
-        first = {"doc_ptr": snapshot.arrays["doc_ptr"][: args.documents + 1], **per_document}
-        snapshot = Snapshot({**snapshot.arrays, **first})
+    if args.documents:
+        snapshot = _first(snapshot, args.documents)
     began = process_time()
     features = Features.of(snapshot)
     print(f"{snapshot.n_docs:,} documents, {int(snapshot.doc_ptr[-1]):,} postings; once {process_time() - began:.2f} s")
@@ -189,6 +238,17 @@ def part_clicks(args: argparse.Namespace) -> None:
         if click + 1 in (20, 50, 100, 200, 500, 1000):
             last = times[-min(50, len(times)) :]
             print(f"after {click + 1} clicks: median {np.median(last):.2f} ms, 95 % {np.quantile(last, 0.95):.2f} ms")
+
+
+def _first(snapshot: Snapshot, n: int) -> Snapshot:
+    """The first documents of a collection, with all of its words."""
+    arrays, kept = snapshot.arrays, snapshot.term_docs < n
+    by_document = {name: arrays[name][:n] for name in ("doc_lengths", "times")} | {
+        "doc_ptr": arrays["doc_ptr"][: n + 1]
+    }
+    by_term = {name: arrays[name][kept] for name in ("term_docs", "term_counts")}
+    ends = np.concatenate([[0], np.cumsum(kept)])[snapshot.term_ptr]
+    return Snapshot({**arrays, **by_document, **by_term, "term_ptr": ends})
 
 
 # -- runs ----------------------------------------------------------------------------------------------------------
@@ -258,6 +318,7 @@ def main() -> None:
     parser.add_argument("--index", help="of `clicks`")
     parser.add_argument("--documents", type=int, help="of `clicks`: only the first so many")
     parser.add_argument("--clicks", type=int, default=200)
+    parser.add_argument("--orders", type=int, default=1, help="of `reviews`: orders of the documents for ASReview")
     parser.add_argument("--starts", type=int, default=20, help="of `stopping`, for each review")
     parser.add_argument("--collections", nargs="+", default=["cranfield"], help="of `runs`")
     parser.add_argument("--systems", type=int, default=10, help="of `runs`: the first so many models")

@@ -34,6 +34,11 @@ class Positions:
         if len(places) != self._starts[-1]:
             raise _damaged(f"{len(places)} places for {self._starts[-1]} words")
 
+    @property
+    def places(self) -> np.ndarray:
+        """All of them: term by term, document by document, ascending."""
+        return self._places
+
     def of(self, term: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """A term's documents, where the places of each end, and the places of all."""
         span = slice(self._ptr[term], self._ptr[term + 1])

@@ -23,7 +23,7 @@ from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.learn.judging import Features, Learner, Project, certificate, price, read_judged, recall_bound
 from sdretrieval.learn.judging.agreement import agreement
 from sdretrieval.learn.judging.journal import Journal, entry_of, written
-from sdretrieval.learn.judging.learner import COST, RATIO, TOPIC_SHARE
+from sdretrieval.learn.judging.learner import COST, ENOUGH, FIRST, FIRST_COUNTS, PATIENCE, RATIO, TOPIC_SHARE
 from sdretrieval.learn.judging.simulation import simulate
 from sdretrieval.learn.judging.stopping import RecallWatch
 from sdretrieval.ranking.interactive import Index
@@ -188,6 +188,54 @@ def test_it_finds_what_is_relevant_first_whatever_the_order() -> None:
     other = Snapshot.from_counts(snapshot.by_doc[order].toarray(), list(snapshot.vocabulary))
     again = simulate(Learner(Features.of(other), ["bee"]), relevant[order])
     assert abs(again.wss(0.95) - played.wss(0.95)) <= 0.01
+
+
+def dense(features: Features) -> np.ndarray:
+    x = np.zeros((features.snapshot.n_docs, features.snapshot.n_terms))
+    for doc in range(len(x)):
+        terms, values = features.row(doc)
+        x[doc, terms] = values
+    return x
+
+
+@given(st.lists(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=40), min_size=1, max_size=8))
+@settings(max_examples=25)
+def test_words_at_the_start_count_more(documents: list[list[str]]) -> None:
+    snapshot = Snapshot.from_words(documents)
+    features = Features.of(snapshot)
+    for d, document in enumerate(documents):
+        expected = {w: document.count(w) + FIRST_COUNTS * document[:FIRST].count(w) for w in document}
+        span = slice(snapshot.doc_ptr[d], snapshot.doc_ptr[d + 1])
+        terms = [snapshot.term(int(t)) for t in snapshot.doc_terms[span]]
+        assert dict(zip(terms, features.counts[span].tolist(), strict=True)) == expected
+    plain = Features.of(Snapshot.from_counts(snapshot.by_doc.toarray(), list(snapshot.vocabulary)))
+    assert (plain.counts == snapshot.doc_counts).all()  # no positions there
+    weights = np.arange(snapshot.n_terms, dtype=np.float32) - 2
+    assert np.allclose(features.rated(weights), dense(features) @ (weights / features.idf), atol=1e-4)
+    x = dense(features)
+    assert np.allclose(features.typical, (x @ x.T).mean(axis=1), atol=1e-5)
+
+
+def test_where_the_words_lead_nowhere_typical_documents_follow() -> None:
+    features = Features.of(collection(120)[0])
+    learner, x = Learner(features, ["bee"]), dense(features)
+    for click in range(3 * PATIENCE):
+        doc, unseen = learner.best(), np.ones(len(x), dtype=bool)
+        assert doc is not None
+        judged = list(learner.labels)
+        unseen[judged] = False
+        if PATIENCE <= click < 2 * PATIENCE:  # all documents' mean, of as many as are unseen, less that of the judged
+            rating = x @ (x.sum(axis=0) / unseen.sum() - x[judged].mean(axis=0))
+        else:
+            rating = learner.scores
+        assert rating[doc] >= rating[unseen].max() - 1e-5
+        learner.learn(doc, False)
+    for doc in [doc for doc in range(len(x)) if doc not in learner.labels][: ENOUGH + PATIENCE]:
+        learner.learn(doc, sum(learner.labels.values()) < ENOUGH)
+    doc = learner.best()
+    assert doc is not None and learner.scores[doc] == max(
+        learner.scores[d] for d in range(len(x)) if d not in learner.labels
+    )
 
 
 def test_nothing_left_and_nothing_known() -> None:

@@ -8,25 +8,34 @@
 A support vector machine with squared hinge loss on tf-idf of the index's stems. The topic's text is a relevant document
 until :data:`SEEDS` others are found; before the first document that is not relevant it alone ranks, and afterwards it
 keeps a share of the rating that falls as 1 / (1 + relevant ones found). Relevant documents are few: together they weigh
-:data:`RATIO` times as much as the others.
+:data:`RATIO` times as much as the others. While few are found, and :data:`PATIENCE` others in a row say that the words
+known so far lead nowhere, as many documents follow that are typical of the collection and unlike those judged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from sdretrieval.core.errors import IndexProblem
+from sdretrieval.index.positions import positions_of
 from sdretrieval.index.snapshot import Snapshot
-from sdretrieval.learn.judging.learner_loops import coordinate_descent, inverse_norms, score_all
+from sdretrieval.learn.judging.learner_loops import add_rows, coordinate_descent, inverse_norms, raise_first, score_all
 
 SEEDS = 3
-COST = 0.11
+COST = 0.05
 RATIO = 9.8
 TOPIC = -1  # the topic's text among the examples
 TOPIC_SHARE = 1.0
+FIRST = 18  # places at the start of a document, where titles stand
+FIRST_COUNTS = 3  # so many times more
+_MOST_PLACED = 200_000  # documents: positions of larger collections are not exported for this
+PATIENCE = 10  # documents in a row that are not relevant, before others are tried
+ENOUGH = 5  # relevant documents: the learner alone chooses
 TOLERANCE = 0.01  # of the optimality conditions
 ROUNDS = 100
 _LUT = np.concatenate([[0.0], 1.0 + np.log(np.arange(1, 256))]).astype(np.float32)  # 1 + log count, up to 255
@@ -37,17 +46,37 @@ class Features:
     """tf-idf of a collection, kept as counts and norms."""
 
     snapshot: Snapshot
-    counts: np.ndarray  # the snapshot's, in bytes
+    counts: np.ndarray  # the snapshot's by document, in bytes, more for words at the start
+    counts_by_term: np.ndarray
     idf: np.ndarray
     inverse: np.ndarray  # 1 / norm of each document; 0 where it has no words
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> Features:
-        idf = 1.0 + np.log((1.0 + snapshot.n_docs) / (1.0 + snapshot.df))
-        counts = np.minimum(snapshot.doc_counts[: snapshot.doc_ptr[-1]], len(_LUT) - 1).astype(np.uint8)
-        inverse = np.empty(snapshot.n_docs, np.float32)
-        inverse_norms(snapshot.doc_ptr, snapshot.doc_terms, counts, idf, _LUT, inverse)
-        return cls(snapshot, counts, idf, inverse)
+    def of(cls, snapshot: Snapshot, first_counts: int = FIRST_COUNTS) -> Features:
+        s, idf = snapshot, 1.0 + np.log((1.0 + snapshot.n_docs) / (1.0 + snapshot.df))
+        counts, by_term = (_bytes(each) for each in (s.doc_counts[: s.doc_ptr[-1]], s.term_counts))
+        places = _places(s) if first_counts else None
+        if places is not None:
+            by = (s.term_ptr, s.term_docs, s.term_counts, places)
+            if not raise_first(*by, FIRST, first_counts, s.doc_ptr, s.doc_terms, counts, by_term):
+                raise IndexProblem("the counts by word are not those by document", remedy="Delete its snapshot.")
+        inverse = np.empty(s.n_docs, np.float32)
+        inverse_norms(s.doc_ptr, s.doc_terms, counts, idf, _LUT, inverse)
+        return cls(s, counts, by_term, idf, inverse)
+
+    @cached_property
+    def typical(self) -> np.ndarray:
+        """The mean cosine of each document with all."""
+        s, mean = self.snapshot, np.empty(self.snapshot.n_terms, np.float32)
+        add_rows(s.term_ptr, s.term_docs, self.counts_by_term, _LUT, self.inverse, mean)
+        return self.rated(mean * (self.idf**2 / s.n_docs).astype(np.float32))
+
+    def rated(self, weights: np.ndarray) -> np.ndarray:
+        """All documents by weights that were multiplied with idf."""
+        s, scores = self.snapshot, np.zeros(self.snapshot.n_docs, np.float32)
+        terms = np.flatnonzero(weights)
+        score_all(terms, s.term_ptr, s.term_docs, self.counts_by_term, weights, _LUT, self.inverse, scores)
+        return scores
 
     def row(self, doc: int) -> tuple[np.ndarray, np.ndarray]:
         """The terms of a document, and their features."""
@@ -64,6 +93,18 @@ class Features:
 
     def _weighed(self, terms: np.ndarray, counts: np.ndarray) -> np.ndarray:
         return _LUT[np.minimum(counts, len(_LUT) - 1)] * self.idf[terms]
+
+
+def _bytes(counts: np.ndarray) -> np.ndarray:
+    return np.minimum(counts, len(_LUT) - 1).astype(np.uint8)
+
+
+def _places(snapshot: Snapshot) -> np.ndarray | None:
+    """Where the words stand; None where the index does not tell."""
+    try:
+        return positions_of(snapshot).places if snapshot.n_docs <= _MOST_PLACED else None
+    except IndexProblem:
+        return None
 
 
 def _doubled(array: Any) -> Any:
@@ -99,14 +140,21 @@ class Learner:
     """What was learnt of one topic. Documents are numbers of the snapshot; ``words`` is the topic's text, analysed."""
 
     def __init__(
-        self, features: Features, words: Iterable[str] = (), *, cost: float = COST, topic_share: float = TOPIC_SHARE
+        self,
+        features: Features,
+        words: Iterable[str] = (),
+        *,
+        cost: float = COST,
+        topic_share: float = TOPIC_SHARE,
+        patience: int = PATIENCE,
     ) -> None:
-        self.features, self.labels, self.cost, self.topic_share = features, dict[int, bool](), cost, topic_share
+        self.features, self.labels = features, dict[int, bool]()
+        self.cost, self.topic_share, self.patience = cost, topic_share, patience
         self._topic = features.text(words)
         self._v, self._bias = np.zeros(features.snapshot.n_terms), np.zeros(1)
         self._examples = _Examples(features)
         self._weights = np.zeros(features.snapshot.n_terms, np.float32)  # with the topic's own
-        self._scores: np.ndarray | None = None
+        self._fitted, self._scores = False, np.zeros(0, np.float32)
 
     def learn(self, doc: int, relevant: bool | None) -> None:
         """A judgment, or another one of the same document; None takes it back."""
@@ -119,7 +167,7 @@ class Learner:
             self.labels[doc] = relevant
             if self._examples.docs:
                 self._add(doc)
-        self._scores = None
+        self._fitted = False
 
     def set(self, labels: Mapping[int, bool]) -> None:
         """All judgments there are: only those that changed cost anything."""
@@ -131,20 +179,35 @@ class Learner:
     @property
     def scores(self) -> np.ndarray:
         """How each document of the collection is rated by what was learnt so far."""
-        if self._scores is None:
+        if not self._fitted:
             self._fit()
-            s, f = self.features.snapshot, self.features
-            self._scores = np.empty(s.n_docs, np.float32)
-            score_all(s.doc_ptr, s.doc_terms, f.counts, self._weights, _LUT, f.inverse, self._scores)
+            self._scores, self._fitted = self.features.rated(self._weights), True
         return self._scores
 
     def best(self, taken: Iterable[int] = ()) -> int | None:
-        """The unjudged document rated highest, without those ``taken``; None where none is left."""
-        scores = self.scores.copy()
-        for docs in (list(self.labels), list(taken)):
-            scores[docs] = -np.inf
-        doc = int(np.argmax(scores)) if len(scores) else 0
-        return doc if len(scores) and scores[doc] > -np.inf else None
+        """The unjudged document to judge next, without those ``taken``: the one rated highest, or the one most
+        typical where the ratings lead nowhere. None where none is left."""
+        out = np.array([*self.labels, *taken], dtype=np.int64)
+        if len(np.unique(out)) == self.features.snapshot.n_docs:
+            return None
+        scores = self._typical() if self._astray() else self.scores.copy()
+        scores[out] = -np.inf
+        return int(np.argmax(scores))
+
+    def _astray(self) -> bool:
+        if sum(self.labels.values()) >= ENOUGH:
+            return False
+        row = next((n for n, label in enumerate(reversed(self.labels.values())) if label), len(self.labels))
+        return row // self.patience % 2 == 1
+
+    def _typical(self) -> np.ndarray:
+        """Ratings by what all unseen documents have in common, less what those not relevant have."""
+        f, weights = self.features, np.zeros(self.features.snapshot.n_terms, np.float32)
+        others = [doc for doc, relevant in self.labels.items() if not relevant]
+        for terms, values in map(f.row, others):
+            weights[terms] += values * f.idf[terms]
+        n = f.snapshot.n_docs
+        return f.typical * (n / (n - len(others))) - f.rated(weights) / len(others)
 
     def words(self, most: int = 10, doc: int | None = None) -> list[tuple[str, float]]:
         """The strongest words for relevance, then those against; of a document, what each adds to its rating."""

@@ -23,14 +23,45 @@ def inverse_norms(ptr, terms, counts, idf, lut, inverse):
         inverse[d] = 1.0 / sqrt(total) if total > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def score_all(ptr, terms, counts, v, lut, inverse, out):
-    """All that a click waits for in a large collection: single precision and counts of a byte, to read less."""
-    for d in range(len(ptr) - 1):
-        total = np.float32(0.0)
-        for p in range(ptr[d], ptr[d + 1]):
-            total += v[terms[p]] * lut[counts[p]]
-        out[d] = total * inverse[d]
+@njit(cache=True, nogil=True)
+def raise_first(ptr, docs, counts, places, first, more, doc_ptr, doc_terms, by_doc, by_term):
+    """Words among the ``first`` places of a document count ``more`` times more. False where arrays do not fit."""
+    at, place = doc_ptr[:-1].copy(), 0  # the words of a document come in the order of their numbers
+    for t in range(len(ptr) - 1):
+        for p in range(ptr[t], ptr[t + 1]):
+            d = docs[p]
+            if place + counts[p] > len(places) or at[d] >= doc_ptr[d + 1] or doc_terms[at[d]] != t:
+                return False
+            early = 0
+            for q in range(place, place + counts[p]):
+                early += places[q] < first
+            place += counts[p]
+            by_term[p] = min(counts[p] + more * early, 255)
+            by_doc[at[d]] = by_term[p]
+            at[d] += 1
+    return True
+
+
+@njit(cache=True, nogil=True)
+def score_all(weighted, ptr, docs, counts, v, lut, inverse, out):
+    """All that a click waits for in a large collection: only the words with weights are read, word by word."""
+    adds = np.empty(len(lut), np.float32)
+    for t in weighted:
+        for c in range(len(lut)):
+            adds[c] = v[t] * lut[c]
+        for p in range(ptr[t], ptr[t + 1]):
+            out[docs[p]] += adds[counts[p]]
+    for d in range(len(out)):
+        out[d] *= inverse[d]
+
+
+@njit(cache=True, nogil=True)
+def add_rows(ptr, docs, counts, lut, inverse, total):
+    """The sum of all documents' features, divided by idf."""
+    for t in range(len(ptr) - 1):
+        total[t] = 0.0
+        for p in range(ptr[t], ptr[t + 1]):
+            total[t] += lut[counts[p]] * inverse[docs[p]]
 
 
 @njit(cache=True, nogil=True)

@@ -22,6 +22,7 @@ from threading import RLock
 from typing import Any
 
 import numpy as np
+from scipy.special import rel_entr
 
 from sdretrieval.collection.records import Qrels, Ranking, Run, Topic
 from sdretrieval.collection.trec import read_run, write_run
@@ -463,7 +464,7 @@ class Project:
 
     def words(self, qid: str, most: int = 20) -> list[tuple[str, float]]:
         """What the relevant documents are about: words of the smoothed-Dirichlet model learnt from them, with their
-        weights; of the topic's text alone where none is found yet."""
+        weights, those first that stand out most from the collection; of the topic's text where none is found yet."""
         state = self.state(qid)
         docids = [d for d, grade in state.grades().items() if self.index.snapshot.docids.find(d) >= 0]
         grades = state.grades()
@@ -472,8 +473,9 @@ class Project:
             "nonrelevant": [d for d in docids if grades[d] < self.rel][-200:],
         }
         hits = self.index.ask(Request.of(state.topic.text, model="sd", **judged))
-        model = hits.learnt.plan.model
-        order = np.argsort(-model.weights, kind="stable")[:most]
+        model, cf = hits.learnt.plan.model, self.index.snapshot.cf
+        shares = np.maximum(model.weights, 0.0) / np.maximum(model.weights, 0.0).sum()
+        order = np.argsort(-rel_entr(shares, cf[model.terms] / cf.sum()), kind="stable")[:most]
         terms = self.index.snapshot.vocabulary.take(model.terms[order])
         return list(zip(terms, model.weights[order].tolist(), strict=True))
 
@@ -495,8 +497,9 @@ class Project:
         with self._lock:
             named, grades = self.price(qid, target, confidence), self.state(qid).grades()
             docids = self.index.snapshot.docids
-            unseen = np.array([doc for doc in range(len(docids)) if docids[doc] not in grades], dtype=np.int64)
-            chosen = np.random.default_rng().permutation(unseen)[: named.sample]
+            seen = [doc for docid in grades if (doc := docids.find(docid)) >= 0]
+            unseen = np.delete(np.arange(len(docids)), seen)
+            chosen = np.random.default_rng().choice(unseen, named.sample, replace=False)
             parts: dict[str, Any] = {"qid": qid, "docids": docids.take(chosen), "unseen": named.unseen}
             self._add(do="sample", **parts, found=named.found, target=target, confidence=confidence)
             return named
