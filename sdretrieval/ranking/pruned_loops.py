@@ -241,11 +241,12 @@ def _score(start, stop, doc_terms, doc_counts, terms, weights, A, factor, kind, 
 @njit(cache=True, nogil=True)
 def promising(
     term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, allowed, terms, units, lists, rest,
-    first, n_walked, n_blocks, depth, least, guess,
+    first, n_walked, n_blocks, depth, least, slack, guess,
 ):  # fmt: skip
     """The documents of the blocks from ``first`` on whose bounds reach ``least``, their bounds, and ``least``.
 
-    With ``guess`` this is raised to what the blocks so far let expect of the best ``depth``.
+    With ``guess`` this is raised to what the blocks so far let expect of the best ``depth``; less ``slack``, by which
+    what needs no postings is lower than at its most.
     """
     docs, bounds, filled = np.empty(4 * CHUNK, np.int64), np.empty(4 * CHUNK, np.uint16), 0
     known = bounds.copy()  # without what lists left out may add
@@ -266,7 +267,7 @@ def promising(
         if n < 0:
             _leave_allowed(sums, b << BITS, within, allowed)
             if guess and least == 1 and 2 * CHUNK * rank < SIZE:
-                least = max(least, bar(_highest(sums), rank))
+                least = max(least, bar(_highest(sums), rank) - slack)
             n = _reaching(sums, least, found, len(found))
         while filled + n > len(docs):
             docs, bounds = np.concatenate((docs, docs)), np.concatenate((bounds, bounds))
@@ -278,7 +279,7 @@ def promising(
                 known[filled] = sums[i]
                 filled += 1
         if guess and step & (step + 1) == 0 and rank < filled:
-            least = max(least, bar(known[:filled], rank))
+            least = max(least, bar(known[:filled], rank) - slack)
     return docs[:filled], bounds[:filled], least
 
 
@@ -352,7 +353,9 @@ def in_units(floor, completed, scale):
 
 
 @njit(cache=True, nogil=True)
-def score_rows(docs, doc_ptr, doc_terms, doc_counts, terms, weights, A, B, group, kind, tie, share, mass, constant):
+def score_rows(
+    docs, doc_ptr, doc_terms, doc_counts, terms, weights, A, B, group, kind, tie, static, g, share, mass, constant
+):
     """Scores of given documents, each from its row, and their keys: see _score and loops.keep_best.
 
     A document that has none of the words gets -0.0 and nothing added to it.
@@ -368,6 +371,8 @@ def score_rows(docs, doc_ptr, doc_terms, doc_counts, terms, weights, A, B, group
             doc_ptr[d], doc_ptr[d + 1], doc_terms, doc_counts, terms, weights, A, B[of_length], kind, words, met
         )
         if not untouched(value):
+            if len(static) > 0:
+                value += g * static[d]
             if len(share) > 0:
                 value += mass * share[of_length]
             value += constant
