@@ -45,6 +45,7 @@ SCORES_IN_MEMORY = 1 << 25  # numbers held at once where all scores are wanted: 
 KEPT = 1 << 22  # documents kept at once as the best of some plans: 128 MB a thread
 VIEWS = 4  # of the collection held at a time, per thread: each has statistics over the vocabulary
 BOUNDS_FROM = 1 << 15  # documents of a collection in which bounds save more than they cost
+WIDE_FACTOR = 32  # times as many for wide plans, which share more of a walk over all
 SWITCH_SECONDS = 0.0005
 
 
@@ -127,6 +128,7 @@ class Engine:
         # Per weighting: the factors B_D of documents by length, and the static score of general English.
         self._doc_factors = lru_cache(maxsize=8)(self._compute_doc_factors)
         self._background = lru_cache(maxsize=8)(self._compute_background)
+        self._background_range = lru_cache(maxsize=8)(self._compute_background_range)
         self._cells = lru_cache(maxsize=8)(self._compute_cells)
 
     def view(self, statistics: Statistics, allowed: np.ndarray | None = None) -> Engine:
@@ -366,7 +368,8 @@ class Engine:
 
     def _best_by_bounds(self, plan: Plan, depth: int) -> Ranked | None:
         """The same for one plan, without scoring all documents; None where that is not possible or not worth it."""
-        if not 0 < len(plan.model) <= MOST_WORDS or plan.model.background or self.snapshot.n_docs < BOUNDS_FROM:
+        least = BOUNDS_FROM * (WIDE_FACTOR if is_wide(plan.model) else 1)
+        if not 0 < len(plan.model) <= MOST_WORDS or self.snapshot.n_docs < least:
             return None
         cells = self._cells(plan.weighting)
         if cells is None:
@@ -377,7 +380,8 @@ class Engine:
 
     def _pruned(self, plan: Plan) -> Pruned:
         A, B = plan.weighting.term_factors(self.statistics, plan.model.terms), self._doc_factors(plan.weighting)
-        return Pruned(self.snapshot, plan, A, B, self._completion([plan]), self.allowed)
+        static = self._background_range(plan.weighting) if plan.model.background else (0.0, 0.0, 0.0)
+        return Pruned(self.snapshot, plan, A, B, self._completion([plan]), static, self.allowed)
 
     def best_of_all(self, plans: Sequence[Plan], depth: int) -> list[Ranked]:
         """The same by scoring every document that has any of the words."""
@@ -489,6 +493,10 @@ class Engine:
 
         self.each(walk, self._spans())
         return scores
+
+    def _compute_background_range(self, weighting: Weighting) -> tuple[float, float, float]:
+        static = self._background(weighting)
+        return float(static.min()), float(static.mean()), float(static.max())
 
     # -- order ---------------------------------------------------------------------------------------------------
     def top(self, docs: np.ndarray, scores: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,8 @@ What must be reached begins as a guess from the blocks already walked. Where few
 the guess was too high, and the walk is made again with what is known by then.
 
 Bounds need evidence that is not negative and that grows or falls with count and length, as LOG, SATURATING and FLOORED
-do. What has none (DPH, wide plans, a multiple of general English) is scored exhaustively.
+do. What has none (DPH, very wide plans) is scored exhaustively. What needs no postings (general English's static score,
+its share by length) is bounded by its most over all documents.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from sdretrieval.ranking.base import Plan
 from sdretrieval.ranking.walk import NO_LIMIT, Completion, not_a_number
 from sdretrieval.ranking.weighting import DIVERGING, FLOORED, SATURATING
 
-MOST_WORDS = 1000  # of a plan: more are scored by the walk for wide plans
+MOST_WORDS = 4000  # of a plan: more are scored by the walk for wide plans
 LARGEST_RATIO = 1e4  # of what needs no postings, or of negative weights, to what the bounds come to
 
 
@@ -63,6 +64,7 @@ class Pruned:
     A: np.ndarray
     B: np.ndarray
     completion: Completion
+    static: tuple[float, float, float]  # least, mean and most of general English's static scores
     allowed: np.ndarray | None
 
     def best(self, depth: int, cells: Cells, spans: Sequence[tuple[int, int]], each: Callable[..., list[Any]]) -> Any:
@@ -72,11 +74,12 @@ class Pruned:
         if depth < 1 or not (np.isfinite(self.A).all() and (self.A >= 0).all()):
             return None
         units, highest, scale = pruned_loops.bounds(model.weights, self.A, cells.counts, cells.factors, kind)
-        completed = self._most_completed()
+        completed, usual = self._completed()
         lost = -model.weights[model.weights < 0].sum()
         if not scale * max(abs(completed), lost) < LARGEST_RATIO * pruned_loops.MOST_UNITS or scale == 0.0:
             return None
-        walk, least = self._walk(units, highest, depth, spans, each), 1
+        slack = max(0, int((completed - usual) * scale))
+        walk, least = self._walk(units, highest, depth, slack, spans, each), 1
         for guess in (True, False):
             docs, bounds, reached = walk(least, guess)
             found = pruned_loops.best_rows(docs, bounds, depth, completed, scale, *self._rows)
@@ -95,6 +98,7 @@ class Pruned:
         units: np.ndarray,
         highest: np.ndarray,
         depth: int,
+        slack: int,
         spans: Sequence[tuple[int, int]],
         each: Callable[..., list[Any]],
     ) -> Callable[[int, bool], tuple[np.ndarray, np.ndarray, int]]:
@@ -108,7 +112,7 @@ class Pruned:
         def walk(least: int, guess: bool) -> tuple[np.ndarray, np.ndarray, int]:
             def part(span: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, int]:
                 blocks = span[0], span[1] - span[0], n_blocks
-                return pruned_loops.promising(*given, lists, rest, *blocks, depth, least, guess)
+                return pruned_loops.promising(*given, lists, rest, *blocks, depth, least, slack, guess)
 
             docs, bounds, reached = zip(*each(part, spans), strict=True)
             return np.concatenate(docs), np.concatenate(bounds), max(reached)
@@ -123,12 +127,25 @@ class Pruned:
     def _rows(self) -> tuple[Any, ...]:
         s, model, c = self.snapshot, self.plan.model, self.completion
         given = model.terms, model.weights, self.A, self.B, s.compact.group, self.plan.weighting.kind
-        return s.doc_ptr, s.doc_terms, s.doc_counts, *given, s.docid_rank, c.share, c.mass[0], c.constant[0]
+        return (
+            s.doc_ptr,
+            s.doc_terms,
+            s.doc_counts,
+            *given,
+            *(s.docid_rank, c.static, c.g[0], c.share, c.mass[0], c.constant[0]),
+        )
 
-    def _most_completed(self) -> float:
-        c = self.completion
-        of_length = (c.mass[0] * c.share).max() if len(c.share) else 0.0
-        return float(of_length + c.constant[0])
+    def _completed(self) -> tuple[float, float]:
+        """The most that what needs no postings comes to, and what it hardly falls short of among the best."""
+        c, compact, most, usual = self.completion, self.snapshot.compact, 0.0, 0.0
+        if len(c.static):
+            least, mean, edge = (c.g[0] * value for value in self.static)
+            most, usual = max(least, edge), (mean + min(least, edge)) / 2
+        if len(c.share):
+            average = int(np.searchsorted(compact.lengths, self.snapshot.statistics.average_length))
+            most += (c.mass[0] * c.share).max()
+            usual += c.mass[0] * c.share[min(average, len(c.share) - 1)]
+        return float(most + c.constant[0]), float(usual + c.constant[0])
 
 
 def _numbers(found: tuple[Any, ...]) -> tuple[Any, ...]:

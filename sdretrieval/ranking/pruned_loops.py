@@ -21,6 +21,7 @@ CHUNK = 64  # documents looked over at a time, as most have none that may be amo
 AHEAD, LINE = 32, 16  # rows fetched ahead; numbers of a row that the processor fetches at once
 SCANNING = 4096  # postings that can be walked while a block is looked over
 LOOKING_UP = 20  # … while a document is looked up in a list
+SCORING = 600  # … while a document is scored from its row
 
 
 @njit(cache=True, nogil=True)
@@ -190,7 +191,8 @@ def _walk(sums, lists, rest, starts, stops, left, block_docs, block_cells, units
     """Add the bounds of lists to the sums of a block; how many documents may reach ``least``, -1 where all may.
 
     Before the list ``look``, or a later one, the sums are looked over. From then on long lists are not walked, but the
-    documents found are looked up in them. Also returns the list before which the next block is better looked over.
+    documents found are looked up in them; where these are few, the lists that are left are left out. Also returns the
+    list before which the next block is better looked over, and what the lists left out may add to a sum.
     """
     n, walked = -1, 0
     for j in range(len(lists)):
@@ -201,8 +203,8 @@ def _walk(sums, lists, rest, starts, stops, left, block_docs, block_cells, units
                 look = j + 1 + (len(lists) - j) // 8
             else:
                 look = j - (j > 0 and 4 * LOOKING_UP * n < walked)
-        if n == 0:
-            return n, look
+        if n == 0 or (n > 0 and SCORING * n < left[j]):
+            return n, look, rest[j]
         docs, cells = block_docs[starts[j] : stops[j]], block_cells[starts[j] : stops[j]]
         if n > 0 and LOOKING_UP * n < size:
             _look_up(sums, found, n, docs, cells, units[lists[j, 0]])
@@ -212,7 +214,7 @@ def _walk(sums, lists, rest, starts, stops, left, block_docs, block_cells, units
         walked = size
         if 0 < n < size:
             n = _still(sums, found, n, least - rest[j + 1])
-    return n, look
+    return n, look, 0
 
 
 @njit(inline="always")
@@ -239,13 +241,15 @@ def _score(start, stop, doc_terms, doc_counts, terms, weights, A, factor, kind, 
 @njit(cache=True, nogil=True)
 def promising(
     term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, allowed, terms, units, lists, rest,
-    first, n_walked, n_blocks, depth, least, guess,
+    first, n_walked, n_blocks, depth, least, slack, guess,
 ):  # fmt: skip
     """The documents of the blocks from ``first`` on whose bounds reach ``least``, their bounds, and ``least``.
 
-    With ``guess`` this is raised to what the blocks so far let expect of the best ``depth``.
+    With ``guess`` this is raised to what the blocks so far let expect of the best ``depth``; less ``slack``, by which
+    what needs no postings is lower than at its most.
     """
     docs, bounds, filled = np.empty(4 * CHUNK, np.int64), np.empty(4 * CHUNK, np.uint16), 0
+    known = bounds.copy()  # without what lists left out may add
     sums, found, look = np.zeros(SIZE, np.uint16), np.empty(SIZE + CHUNK, np.int32), 0
     starts, stops = np.empty(len(lists), np.int64), np.empty(len(lists), np.int64)
     left, stride = np.zeros(len(lists) + 1, np.int64), _stride(n_walked)
@@ -255,24 +259,27 @@ def promising(
         if left[0] == 0:
             continue
         sums[:] = 0
-        n, look = _walk(sums, lists, rest, starts, stops, left, block_docs, block_cells, units, least, found, look)
+        ranges = starts, stops, left
+        n, look, more = _walk(sums, lists, rest, *ranges, block_docs, block_cells, units, least, found, look)
         within = min(SIZE, n_docs - (b << BITS))
         expected = depth * (step + 1) / n_blocks
         rank = int(expected + 4.0 * np.sqrt(expected) + 8.0)
         if n < 0:
             _leave_allowed(sums, b << BITS, within, allowed)
             if guess and least == 1 and 2 * CHUNK * rank < SIZE:
-                least = max(least, bar(_highest(sums), rank))
+                least = max(least, bar(_highest(sums), rank) - slack)
             n = _reaching(sums, least, found, len(found))
         while filled + n > len(docs):
             docs, bounds = np.concatenate((docs, docs)), np.concatenate((bounds, bounds))
+            known = np.concatenate((known, known))
         for c in range(n):
             i = found[c]
-            if sums[i] >= least and i < within and (len(allowed) == 0 or allowed[(b << BITS) + i]):
-                docs[filled], bounds[filled] = (b << BITS) + i, sums[i]
+            if sums[i] + more >= least and i < within and (len(allowed) == 0 or allowed[(b << BITS) + i]):
+                docs[filled], bounds[filled] = (b << BITS) + i, min(sums[i] + more, MOST_UNITS)
+                known[filled] = sums[i]
                 filled += 1
         if guess and step & (step + 1) == 0 and rank < filled:
-            least = max(least, bar(bounds[:filled], rank))
+            least = max(least, bar(known[:filled], rank) - slack)
     return docs[:filled], bounds[:filled], least
 
 
@@ -346,7 +353,9 @@ def in_units(floor, completed, scale):
 
 
 @njit(cache=True, nogil=True)
-def score_rows(docs, doc_ptr, doc_terms, doc_counts, terms, weights, A, B, group, kind, tie, share, mass, constant):
+def score_rows(
+    docs, doc_ptr, doc_terms, doc_counts, terms, weights, A, B, group, kind, tie, static, g, share, mass, constant
+):
     """Scores of given documents, each from its row, and their keys: see _score and loops.keep_best.
 
     A document that has none of the words gets -0.0 and nothing added to it.
@@ -362,6 +371,8 @@ def score_rows(docs, doc_ptr, doc_terms, doc_counts, terms, weights, A, B, group
             doc_ptr[d], doc_ptr[d + 1], doc_terms, doc_counts, terms, weights, A, B[of_length], kind, words, met
         )
         if not untouched(value):
+            if len(static) > 0:
+                value += g * static[d]
             if len(share) > 0:
                 value += mass * share[of_length]
             value += constant

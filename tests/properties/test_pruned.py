@@ -108,11 +108,14 @@ def test_wrappers_on_several_blocks(many: Snapshot, wrap):
 @pytest.mark.parametrize("depth", [1, 7, 1000, ALL])
 @pytest.mark.parametrize("weighting", [BM25(), BM25(2.5, 1.0), JelinekMercer(), Dirichlet(), LuceneDirichlet()])
 def test_plans_with_negative_weights(many: Snapshot, weighting, depth: int):
-    """Also such as no document can be found for with positive ones alone."""
+    """Also such as no document can be found for with positive ones alone; and with a multiple of general English."""
     engine = Engine(many)
     for weights in ([0.5, 0.3, -0.4, 0.1], [-1.0, -0.2, -0.1, -3.0], [1.0, 0.0, -0.5, 1e-9]):
         model = TermModel(np.array([2, 30, 44, 59]), np.array(weights))
         assert_best(engine, Plan(model, weighting, with_constant=True), depth)
+        for background in (-0.3, 0.5) if weighting.is_language_model else ():
+            spread = TermModel(model.terms, model.weights, background)
+            assert_best(engine, Plan(spread, weighting, with_constant=True), depth)
 
 
 def test_a_guess_that_was_too_high_is_made_good(many: Snapshot, monkeypatch):
