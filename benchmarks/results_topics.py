@@ -599,7 +599,7 @@ def retrieval_part() -> str:
 def features_part() -> str:
     """A quick look: few topics, so that it takes two minutes."""
     comp = news("comp")
-    return features_table({"unigrams": ngrams(comp, 1), "LCSC, K = 300": lcsc(comp, 300)})
+    return features_table({"unigrams": ngrams(comp, 1), **{f"LCSC, K = {k:,}": lcsc(comp, k) for k in (50, 300, 1000)}})
 
 
 PARTS = {"synthetic": synthetic_part, "news": news_part, "texts": texts_part, "retrieval": retrieval_part}
