@@ -32,6 +32,7 @@ from sdretrieval.ranking.walk import NO_LIMIT, Completion, not_a_number
 from sdretrieval.ranking.weighting import DIVERGING, FLOORED, SATURATING
 
 MOST_WORDS = 4000  # of a plan: more are scored by the walk for wide plans
+ALL_POSTINGS, ALL_DOCS = 8, 4  # bounds that can be added while one posting, one document is scored exhaustively
 LARGEST_RATIO = 1e4  # of what needs no postings, or of negative weights, to what the bounds come to
 
 
@@ -82,6 +83,8 @@ class Pruned:
         walk, least = self._walk(units, highest, depth, slack, spans, each), 1
         for guess in (True, False):
             docs, bounds, reached = walk(least, guess)
+            if len(docs) > 4 * depth and pruned_loops.SCORING * len(docs) > self._cost_of_all():
+                return None  # the bounds tell too little
             found = pruned_loops.best_rows(docs, bounds, depth, completed, scale, *self._rows)
             docs, scores, keys, floor, _ = _numbers(found)
             least = pruned_loops.in_units(floor, completed, scale)
@@ -134,6 +137,10 @@ class Pruned:
             *given,
             *(s.docid_rank, c.static, c.g[0], c.share, c.mass[0], c.constant[0]),
         )
+
+    def _cost_of_all(self) -> int:
+        """Postings that can be walked while all documents are scored: a sum of each takes as long as some."""
+        return ALL_POSTINGS * int(self.snapshot.df[self.plan.model.terms].sum()) + ALL_DOCS * self.snapshot.n_docs
 
     def _completed(self) -> tuple[float, float]:
         """The most that what needs no postings comes to, and what it hardly falls short of among the best."""
