@@ -12,7 +12,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
@@ -94,6 +93,8 @@ def _consent() -> None:
 
 
 def _unpack(archive: Path, folder: Path) -> Path:
+    import tarfile  # hardly ever needed, and every start would wait for it
+
     with tarfile.open(archive) as packed:
         for member in packed:
             jar = Path(member.name)

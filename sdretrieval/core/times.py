@@ -21,7 +21,6 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from math import isfinite
 from numbers import Integral, Real
 
@@ -132,6 +131,8 @@ def _parse_text(text: str) -> int:
         name, day, clock, zone, year = twitter.groups()
         text = f"{day} {name} {year} {clock} {zone or '+0000'}"
     if _RFC_2822.fullmatch(text):
+        from email.utils import parsedate_to_datetime  # with all that mail needs
+
         return _milliseconds(parsedate_to_datetime(text))
     text = re.sub(r"\s*(?:UTC|GMT)$", "Z", text)
     return _milliseconds(datetime.fromisoformat(text))

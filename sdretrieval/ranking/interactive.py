@@ -25,13 +25,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sdretrieval.collection.corpus.reading import Reader
 from sdretrieval.collection.records import Qrels, Run, Topic
 from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.core.timeline import parse_duration
 from sdretrieval.core.times import UNDATED, format_time, parse_time
 from sdretrieval.index.lucene.contents import title_of
-from sdretrieval.index.lucene.indexing import build_index
 from sdretrieval.index.lucene.texts import StoredTexts
 from sdretrieval.index.past import digest, past_snapshot
 from sdretrieval.index.snapshot import Snapshot, open_snapshot
@@ -188,6 +186,9 @@ class Index:
             :class:`~sdretrieval.collection.corpus.reading.Reader` has them.
         """
         sources = [source] if isinstance(source, str | os.PathLike) else list(source)
+        from sdretrieval.collection.corpus.reading import Reader  # not needed to search, which starts sooner without
+        from sdretrieval.index.lucene.indexing import build_index
+
         build_index(Reader(date=date, **given).read(sources), index, overwrite=overwrite)
         return cls(index)
 
