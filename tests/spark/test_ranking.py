@@ -72,9 +72,7 @@ def topics(sharding) -> list[Topic]:
 
 @pytest.mark.parametrize("line", [None, "{}"])
 def test_a_kept_batch_comes_back(tmp_path, line):
-    late = TimeNote(
-        "recency", 0.5, 0.1, 20.0, float("inf"), True, ((1_700_000_000_000, 0.5), (1_700_000_086_400, -0.25))
-    )
+    late = TimeNote("recency", 0.5, 0.1, 20.0, float("inf"), True, ((10**12, 0.5), (10**12 + 1, -0.2)))
     notes = [PruneNote(0.25), TimeNote("recency", 0.5, 0.1, 20.0, float("inf"), False), late]
     answers = [
         Answer("1", Ranking(["d1", "dé"], [2.5, 0.1 + 0.2]), False, 3, notes, line),
