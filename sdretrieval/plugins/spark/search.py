@@ -86,7 +86,7 @@ def _written(answer: Answer) -> dict[str, Any]:
 
 def _read(kept: dict[str, Any]) -> Answer:
     notes = [_NOTES[kind](**values) for kind, values in kept["notes"]]
-    notes = [replace(n, curve=tuple(map(tuple, n.curve))) if isinstance(n, TimeNote) else n for n in notes]
+    notes = [replace(n, curve=tuple((t, nats) for t, nats in n.curve)) if isinstance(n, TimeNote) else n for n in notes]
     return Answer(**{**kept, "ranking": Ranking(*kept["ranking"]), "notes": notes})
 
 
