@@ -67,7 +67,7 @@ lint: dev
 # In the order of the folders, not by how many tests a file has: the long files (a browser, Spark) do not come last.
 test: dev lint
 	$(BIN)/python -m compileall -q sdretrieval
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 faults: dev
 	FAULTS=1000 $(BIN)/python -m pytest tests/faults
