@@ -448,3 +448,18 @@ def test_a_journal_of_another_kind(tmp_path: Path) -> None:
         read_judged(tmp_path)
     with pytest.raises(InputError, match="no judging project"):
         read_judged(tmp_path / "nothing")
+
+
+def test_words_of_a_topic_are_those_that_stand_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A word that every document repeats may weigh much, and says little: it does not come among the first."""
+    monkeypatch.setattr(Snapshot, "analyze", lambda self, text: text.split())
+    snapshot, relevant = collection()
+    counts = np.hstack([snapshot.by_doc.toarray(), np.where(relevant, 16, 10)[:, None]])
+    words = [*(snapshot.term(t) for t in range(len(WORDS))), "said"]
+    made = Project(Index(Snapshot.from_counts(counts, words)), folder=tmp_path)
+    made.add_topics([Topic("1", "bee honey")])
+    for doc, is_relevant in enumerate(relevant.tolist()):
+        made.judge("1", made.index.snapshot.docids[doc], int(is_relevant), "ann")
+    told = made.words("1", 20)
+    assert {word for word, _ in told[:5]} == {"bee", "hive", "honey", "queen", "swarm"}
+    assert "said" in [word for word, _ in sorted(told, key=lambda pair: -pair[1])[:5]]
