@@ -3,13 +3,17 @@
 A ranking at time t that uses df, cf, N or lengths of the whole collection has seen the future, even where it returns
 none of it. :class:`PastStatistics` gives the statistics of the documents before t. It moves along time by adding (or
 taking away) only the documents in between, so queries in the order of their times cost one pass over the collection
-in all, plus a copy of the vocabulary's counts each.
+in all, plus a copy of the vocabulary's counts each. Counts of long spans of time are kept for all who ask of the
+same snapshot: once they have been passed over, any time is reached by adding up a few of them.
 
 *Before* is strict: a document of the query's own instant is not known yet (``inclusive`` counts it in, as TREC's
 Microblog tracks do). Undated documents may be of any time, so they are left out.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -28,23 +32,73 @@ def _count_rows(ptr, terms, counts, docs, sign, df, cf):
             cf[terms[k]] += sign * counts[k]
 
 
+@njit(cache=True, nogil=True)
+def _add_counts(terms, some_df, some_cf, sign, df, cf):
+    """The same for counts that are added up already."""
+    for i in range(len(terms)):
+        df[terms[i]] += sign * some_df[i]
+        cf[terms[i]] += sign * some_cf[i]
+
+
+SPANS, SHORTEST = 64, 4096  # of all dated documents at the most; documents of a span at the least
+Counts = tuple[np.ndarray, np.ndarray, np.ndarray]  # terms, and the df and cf of each
+
+
+class _Timeline:
+    """The dated documents of a snapshot in the order of time, and the counts of spans of them."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        times = np.asarray(snapshot.times)
+        dated = np.flatnonzero(times != UNDATED)
+        self.order = dated[np.argsort(times[dated], kind="stable")]
+        self.times = times[self.order]
+        self.tokens = np.concatenate([[0], np.cumsum(np.asarray(snapshot.doc_lengths)[self.order], dtype=np.int64)])
+        self.step = max(SHORTEST, -(-len(dated) // SPANS))
+        self._rows = snapshot.doc_ptr, snapshot.doc_terms, snapshot.doc_counts  # not the snapshot: it keys a weak cache
+        self._n_terms = snapshot.n_terms
+        self._spans: dict[int, Counts] = {}
+
+    def add(self, left: int, right: int, sign: int, df: np.ndarray, cf: np.ndarray) -> None:
+        """Add (or with sign -1 take away) the documents from ``left`` to ``right`` in the order of time."""
+        for start, stop in self._pieces(left, right):
+            if stop - start < self.step:
+                _count_rows(*self._rows, self.order[start:stop], sign, df, cf)
+                continue
+            _add_counts(*self._span(start), sign, df, cf)
+
+    def _pieces(self, left: int, right: int) -> Iterator[tuple[int, int]]:
+        """Whole spans, and what is left over before and after them."""
+        while left < right:
+            stop = min(right, (left // self.step + 1) * self.step)
+            yield left, stop
+            left = stop
+
+    def _span(self, start: int) -> Counts:
+        if start not in self._spans:
+            df, cf = np.zeros((2, self._n_terms), dtype=np.int64)
+            _count_rows(*self._rows, self.order[start : start + self.step], 1, df, cf)
+            terms = np.flatnonzero(df)
+            self._spans[start] = terms.astype(np.int32), df[terms].astype(np.int32), cf[terms]
+        return self._spans[start]
+
+
+timelines: WeakKeyDictionary[Snapshot, _Timeline] = WeakKeyDictionary()
+
+
 class PastStatistics:
     """N, df, cf and tokens of the documents before any time, by moving there from the last time asked for."""
 
     def __init__(self, snapshot: Snapshot, *, inclusive: bool = False) -> None:
         self.snapshot, self.inclusive = snapshot, inclusive
-        times = np.asarray(snapshot.times)
-        dated = np.flatnonzero(times != UNDATED)
-        self._order = dated[np.argsort(times[dated], kind="stable")]
-        self._times = times[self._order]
-        self._tokens = np.concatenate([[0], np.cumsum(np.asarray(snapshot.doc_lengths)[self._order], dtype=np.int64)])
+        if snapshot not in timelines:
+            timelines[snapshot] = _Timeline(snapshot)
+        self._timeline = timelines[snapshot]
         self._seen = 0
-        self._df = np.zeros(snapshot.n_terms, dtype=np.int64)
-        self._cf = np.zeros(snapshot.n_terms, dtype=np.int64)
+        self._df, self._cf = np.zeros((2, snapshot.n_terms), dtype=np.int64)
 
     def count(self, time: int) -> int:
         """How many documents lie before ``time``."""
-        return int(np.searchsorted(self._times, time, side="right" if self.inclusive else "left"))
+        return int(np.searchsorted(self._timeline.times, time, side="right" if self.inclusive else "left"))
 
     def allowed(self, time: int) -> np.ndarray:
         """Which documents of the snapshot lie before ``time``: a boolean for each."""
@@ -54,19 +108,13 @@ class PastStatistics:
 
     def at(self, time: int) -> Statistics:
         """The statistics of the documents before ``time``."""
-        upto = self.count(time)
-        if upto > self._seen:
-            self._add(self._order[self._seen : upto], 1)
-        elif upto < self._seen:
-            # Whichever is nearer: back from here, or forward from nothing.
-            if upto >= self._seen - upto:
-                self._add(self._order[upto : self._seen], -1)
-            else:
-                self._df[:], self._cf[:] = 0, 0
-                self._add(self._order[:upto], 1)
-        self._seen = upto
-        return Statistics(upto, int(self._tokens[upto]), self._df.copy(), self._cf.copy(), self.snapshot.vocabulary)
-
-    def _add(self, docs: np.ndarray, sign: int) -> None:
-        s = self.snapshot
-        _count_rows(s.doc_ptr, s.doc_terms, s.doc_counts, docs, sign, self._df, self._cf)
+        upto, add = self.count(time), self._timeline.add
+        if upto >= self._seen:
+            add(self._seen, upto, 1, self._df, self._cf)
+        elif upto >= self._seen - upto:  # whichever is nearer: back from here, or forward from nothing
+            add(upto, self._seen, -1, self._df, self._cf)
+        else:
+            self._df[:], self._cf[:] = 0, 0
+            add(0, upto, 1, self._df, self._cf)
+        self._seen, tokens = upto, int(self._timeline.tokens[upto])
+        return Statistics(upto, tokens, self._df.copy(), self._cf.copy(), self.snapshot.vocabulary)

@@ -9,6 +9,7 @@ from places import placed
 from sdretrieval.collection.records import Ranking, Run
 from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.core.times import UNDATED
+from sdretrieval.index import past_statistics
 from sdretrieval.index.past_statistics import PastStatistics
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.ranking.engine import Engine, Judgments, RankOptions
@@ -39,8 +40,10 @@ def the_past(counts, times, time: int) -> Snapshot:
     return Snapshot.from_counts(counts[rows], WORDS, [f"d{i:03d}" for i in rows], times[rows])
 
 
-def test_statistics_of_the_past_are_those_of_a_collection_that_ends_there():
-    """Forwards, backwards by a little, backwards by much, before everything."""
+@pytest.mark.parametrize("shortest", [past_statistics.SHORTEST, 7, 1])
+def test_statistics_of_the_past_are_those_of_a_collection_that_ends_there(monkeypatch, shortest):
+    """Forwards, backwards by a little, backwards by much, before everything; without and with spans that are kept."""
+    monkeypatch.setattr(past_statistics, "SHORTEST", shortest)
     counts, times, snapshot = collection()
     past = PastStatistics(snapshot)
     for time in (100, 800, 790, 50, 0, 1000, 500):
@@ -59,6 +62,17 @@ def test_earlier_answers_do_not_change_when_time_moves_on():
     before = early.cf.copy()
     past.at(900)
     assert np.array_equal(early.cf, before)
+
+
+def test_spans_are_counted_once_for_all_who_ask(monkeypatch):
+    monkeypatch.setattr(past_statistics, "SHORTEST", 7)
+    _, _, snapshot = collection()
+    first = PastStatistics(snapshot).at(900)
+    counted, count = [], past_statistics._count_rows
+    monkeypatch.setattr(past_statistics, "_count_rows", lambda *given: (counted.append(len(given[3])), count(*given)))
+    again = PastStatistics(snapshot, inclusive=True).at(899)
+    assert np.array_equal(first.cf, again.cf)
+    assert sum(counted) < 7  # what is left over after the last whole span
 
 
 def test_strictly_before_or_inclusive():
