@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from needed import MARKS, Corpus, command, spark_for, wait_for
+from needed import BRIEFLY, MARKS, Corpus, command, spark_for, wait_for
 from sharding import InMemory, Sharding, assert_same, engine_of, one_index, ranker
 
 from sdretrieval.collection.corpus import Document
@@ -307,6 +307,7 @@ def there(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def spark(there, tmp_path_factory) -> Iterator:
     settings = {
+        **BRIEFLY,
         "spark.local.dir": str(tmp_path_factory.mktemp("spark")),
         "spark.hadoop.fs.viewfs.mounttable.cluster.link./data": there.as_uri(),
         "spark.hadoop.ipc.client.connect.max.retries": "0",
