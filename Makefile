@@ -18,12 +18,15 @@ N      ?= 10000
 export PIP_NO_CACHE_DIR := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
+# pip would compile every file it installs; Python compiles what is imported, also where it is told to keep no bytecode.
+export PIP_NO_COMPILE := 1
+export PYTHONDONTWRITEBYTECODE :=
 export MPLCONFIGDIR := $(abspath $(VENV))/cache/matplotlib
 export XDG_CACHE_HOME := $(abspath $(VENV))/cache
 export IR_DATASETS_HOME := $(abspath $(VENV))/cache/ir_datasets
 export PYSERINI_CACHE := $(abspath $(VENV))/cache/pyserini
 
-.PHONY: help venv dev demo test faults fuzz lint docs bench results java clean
+.PHONY: help venv dev demo test debian faults fuzz lint docs bench results java clean
 help:
 	@sed -n '1,/^[^#]/s/^# //p' Makefile
 
@@ -43,11 +46,15 @@ $(VENV)/.runtime: requirements/runtime.txt pyproject.toml $(VENV)/.python-$(PYTA
 	$(BIN)/python -m pip install -q --no-deps -r requirements/runtime.txt
 	$(BIN)/python -m pip install -q --no-deps setuptools==84.2.1 wheel==0.48.0
 	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
-	$(BIN)/python -m compileall -q sdretrieval  # also where Python is told to keep no bytecode: commands start sooner
+	$(BIN)/python -m compileall -q sdretrieval
+	$(BIN)/python -c 'import fastapi, matplotlib.pyplot, mcp, numba, sklearn.linear_model, uvicorn'  # what commands import
 	touch $@
 
-$(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
+$(VENV)/.tools: requirements/dev.txt $(VENV)/.python-$(PYTAG)
 	$(BIN)/python -m pip install -q --no-deps -r requirements/dev.txt
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime $(VENV)/.tools
 	touch $@
 
 $(VENV)/.docs: requirements/docs.txt $(VENV)/.dev
@@ -64,10 +71,18 @@ lint: dev
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/lint-imports --no-cache --no-logo --config tests/house/cycles.toml
 
+# Two cores are kept busy: by Debian's packages and pip's, then by lint and the loops, compiled once for all processes.
 # In the order of the folders, not by how many tests a file has: the long files (a browser, Spark) do not come last.
-test: dev lint
-	$(BIN)/python -m compileall -q sdretrieval
+test:
+	$(MAKE) -j 3 debian dev
+	$(MAKE) -j 2 --output-sync loops-ranking lint loops-learning
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+debian:
+	$(PYTHON) tests/packages.py
+
+loops-%: dev
+	$(BIN)/python tests/compile_loops.py $*
 
 faults: dev
 	FAULTS=1000 $(BIN)/python -m pytest tests/faults

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Not benchmarks: shared parts, and the effectiveness tables of `make results`.
-NOT_RUN = {"__init__", "__main__", "anserini", "collections", "corpus", "results"}
+# Not benchmarks: shared parts, digests of results, and the effectiveness tables of `make results`.
+NOT_RUN = {"__init__", "__main__", "anserini", "collections", "corpus", "digests", "kept", "results"}
 
 
 def names() -> list[str]:

@@ -1,19 +1,50 @@
-"""Programs that tests need and pip does not have: Debian's packages, installed where that may be done."""
+"""Programs that tests need and pip does not have: Debian's packages, installed where that may be done.
+
+``python tests/packages.py`` installs them beforehand, while pip is at work: it needs Python's own library alone.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # before anything is installed
+
+from sdretrieval.core.errors import JavaError
+from sdretrieval.core.jvm import JavaRuntime, find_spark_java
+
 T = TypeVar("T")
 
 
-def found_or_installed(name: str, find: Callable[[], T | None], *packages: str) -> tuple[T | None, str]:
+def browser() -> tuple[tuple[str, str] | None, str]:
+    """Chromium and its driver, or None and why there is none."""
+    return _found_or_installed("chromium", _find_browser, "chromium", "chromium-driver")
+
+
+def java_for_spark() -> tuple[JavaRuntime | None, str]:
+    return _found_or_installed("a Java for Spark", _find_java, "openjdk-17-jre-headless")
+
+
+def _find_browser() -> tuple[str, str] | None:
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    driver = shutil.which("chromedriver")
+    return (browser, driver) if browser and driver else None
+
+
+def _find_java() -> JavaRuntime | None:
+    try:
+        return find_spark_java()
+    except JavaError:
+        return None
+
+
+def _found_or_installed(name: str, find: Callable[[], T | None], *packages: str) -> tuple[T | None, str]:
     """What ``find`` finds, after an attempt to install it if need be; or None and the reason.
 
     One attempt for all processes of a run of pytest-xdist: they must come to the same end, or they would skip
@@ -49,3 +80,9 @@ def found_or_installed(name: str, find: Callable[[], T | None], *packages: str) 
         if found is None:
             lock.write(f"{attempt}\n")
     return found, reason
+
+
+if __name__ == "__main__":
+    for found, reason in (java_for_spark(), browser()):
+        if found is None:
+            print(f"tests that need it are skipped: {reason}")

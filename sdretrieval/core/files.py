@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from sdretrieval.core.compressed import DamagedData, decompressed
+from sdretrieval.core.disk import sync_folder
 from sdretrieval.core.errors import InputError, SdretrievalError
 
 fcntl: Any
@@ -145,16 +146,6 @@ def lock_file(number: int) -> bool:
     except OSError:  # a file system without locks
         return True
     return True
-
-
-def sync_folder(folder: str | os.PathLike[str]) -> None:
-    """Put names on disk: a file that was renamed is found after a power cut."""
-    with suppress(OSError):  # file systems and systems that cannot
-        number = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
 
 
 def append_whole(stream: io.FileIO, data: bytes) -> None:

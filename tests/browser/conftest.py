@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import packages
 import pytest
-from packages import found_or_installed
 
-PACKAGES = ("chromium", "chromium-driver")
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"),
@@ -19,17 +17,10 @@ FLAGS = (
 )
 
 
-def find_browser() -> tuple[str, str] | None:
-    """The browser and its driver, or None."""
-    browser = shutil.which("chromium") or shutil.which("chromium-browser")
-    driver = shutil.which("chromedriver")
-    return (browser, driver) if browser and driver else None
-
-
 @pytest.fixture(scope="session")
 def browser() -> Iterator[object]:
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    found, reason = found_or_installed("chromium", find_browser, *PACKAGES)
+    found, reason = packages.browser()
     if found is None:
         pytest.skip(reason)
     chromium, chromedriver = found

@@ -93,15 +93,21 @@ def test_windows_are_lucenes(generated):
     assert any(dict(plain[topic.qid]) != dict(ours[topic.qid]) for topic in topics)
 
 
-@pytest.mark.shared
-@pytest.mark.parametrize("system", ["BM25+Ax", "BM25PRF", "SDM"])
-def test_map_on_cranfield_is_anserinis(shared_data, tmp_path_factory, system):
-    """Every tenth topic: Anserini takes a second for each. ``python -m benchmarks.results Ranking`` has all."""
+@pytest.fixture(scope="module")
+def cranfield(shared_data, tmp_path_factory):
     folder = shared_data / "cranfield"
     if not (folder / "docs.jsonl.gz").exists():
         pytest.skip(f"{folder} is not on this machine")
     index = tmp_path_factory.mktemp("cranfield") / "index"
     build_index(Reader().read([folder / "docs.jsonl.gz"]), index, store_docvectors=True, threads=1)
+    return folder, index
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("system", ["BM25+Ax", "BM25PRF", "SDM"])
+def test_map_on_cranfield_is_anserinis(cranfield, system):
+    """Every tenth topic: Anserini takes a second for each. ``python -m benchmarks.results Ranking`` has all."""
+    folder, index = cranfield
     topics, qrels = read_topics(folder / "topics.tsv")[::10], read_qrels(folder / "qrels.txt")
     qrels = {topic.qid: qrels[topic.qid] for topic in topics if topic.qid in qrels}
     name, settings = MODELS.get(system, ("sdm", {}))

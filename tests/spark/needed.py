@@ -15,12 +15,11 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import packages
 import pytest
-from packages import found_or_installed
 
 from sdretrieval.cli.main import main
-from sdretrieval.core.errors import JavaError
-from sdretrieval.core.jvm import JavaRuntime, find_spark_java
+from sdretrieval.core.jvm import find_spark_java
 from sdretrieval.demo import write_demo
 from sdretrieval.index.snapshot import Snapshot, open_snapshot
 from sdretrieval.learn.classify.saved_models import save_classifier
@@ -28,25 +27,20 @@ from sdretrieval.learn.classify.text_classifier import TextClassifier, train
 from sdretrieval.learn.labelled import LabelledCorpus
 
 # PySpark drops the sockets that jobs' results come through without closing them.
+BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for a Java that lives a minute
+BRIEFLY = {"spark.driver.extraJavaOptions": BRIEF, "spark.executor.extraJavaOptions": BRIEF}
 MARKS = [pytest.mark.java, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
 
 def spark_for(module: ModuleType) -> Any:
     """PySpark, for a module of tests. Workers cannot import it: what it defines travels whole."""
     pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed (sdretrieval[spark])")
-    java, reason = found_or_installed("a Java for Spark", _java, "openjdk-17-jre-headless")
+    java, reason = packages.java_for_spark()
     if java is None:
         pytest.skip(reason, allow_module_level=True)
     for travels in (module, sys.modules[__name__]):
         pyspark.cloudpickle.register_pickle_by_value(travels)
     return pyspark
-
-
-def _java() -> JavaRuntime | None:
-    try:
-        return find_spark_java()
-    except JavaError:
-        return None
 
 
 class Corpus:
@@ -111,7 +105,7 @@ def standalone(folder: Path) -> Iterator[str]:
         **os.environ,
         "JAVA_HOME": str(find_spark_java().home),
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "SPARK_DAEMON_JAVA_OPTS": BRIEF,
     }
     spark = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
 

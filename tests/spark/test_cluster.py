@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from needed import MARKS, Corpus, command, spark_for, standalone, wait_for
+from needed import BRIEFLY, MARKS, Corpus, command, spark_for, standalone, wait_for
 from sharding import Sharding, assert_same, one_index, ranker
 from shown import as_shown
 
@@ -36,7 +36,12 @@ from sdretrieval.plugins.spark.shards import open_collection, write_collection
 pyspark = spark_for(sys.modules[__name__])
 pytestmark = MARKS
 
-SETTINGS = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.executor.memory": "512m"}
+SETTINGS = {
+    **BRIEFLY,
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.executor.memory": "512m",
+}
 # A core on each machine; a copy as soon as half of the tasks are through and one takes clearly longer.
 HASTY = {
     **SETTINGS,
@@ -428,7 +433,8 @@ sys.exit(main())
 
 def typed(kind: str, master: str, *words: object) -> subprocess.Popen:
     """Not as text, in which the line ends of a progress bar would be others."""
-    given = [sys.executable, "-c", PROGRAM, kind, "spark", "search", "--master", master, *map(str, words)]
+    settings = [word for key, value in SETTINGS.items() for word in ("--conf", f"{key}={value}")]
+    given = [sys.executable, "-c", PROGRAM, kind, "spark", "search", "--master", master, *settings, *map(str, words)]
     return subprocess.Popen(given, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -440,8 +446,7 @@ def test_a_program_writes_the_same_says_no_more_and_leaves_nothing(built, cluste
     one, many = tmp_path / "one" / "run.txt", tmp_path / "many" / "run.txt"
     wanted = corpus.run(one, "search", corpus.index, "--save-expansion", one.with_name("lines.jsonl"))
     flags = ("--index", built, *corpus.topics, "--output", many, "--save-expansion", many.with_name("lines.jsonl"))
-    settings = [word for key, value in SETTINGS.items() for word in ("--conf", f"{key}={value}")]
-    process = typed("whole", cluster if where == "cluster" else where, *flags, "--batch", 4, *settings)
+    process = typed("whole", cluster if where == "cluster" else where, *flags, "--batch", 4)
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     told = rf"{re.escape(str(many))}: 10 topics, \d+ documents, [\d.]+ s\n"

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from needed import MARKS, Corpus, command, spark_for, wait_for
+from needed import BRIEFLY, MARKS, Corpus, command, spark_for, wait_for
 from sharding import InMemory, Sharding, assert_same, engine_of, one_index, ranker
 
 from sdretrieval.collection.corpus import Document
@@ -306,14 +306,17 @@ def there(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def spark(there, tmp_path_factory) -> Iterator:
+    cache = str(tmp_path_factory.mktemp("ca che%20é"))
     settings = {
+        **BRIEFLY,
+        f"spark.executorEnv.{copies.VARIABLE}": cache,
         "spark.local.dir": str(tmp_path_factory.mktemp("spark")),
         "spark.hadoop.fs.viewfs.mounttable.cluster.link./data": there.as_uri(),
         "spark.hadoop.ipc.client.connect.max.retries": "0",
         "spark.hadoop.fs.some.secret.key": SECRET,
     }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(copies.VARIABLE, str(tmp_path_factory.mktemp("ca che%20é")))  # local workers inherit it
+        patch.setenv(copies.VARIABLE, cache)
         with spark_context("local[2,3]", settings=settings) as context:  # 3: attempts of a task
             yield context
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sdretrieval.collection.records import Ranking, Run
@@ -60,6 +60,7 @@ def test_similarity_counts_common_topics_only():
     assert alike["τ"] == pytest.approx(4 / 6)  # one of six pairs is turned; the second topic has none
 
 
+@settings(max_examples=15)  # an integral of the studentised range takes a tenth of a second
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=3, max_size=12))
 def test_tukey_of_two_runs_is_the_paired_t_test(pairs):
     a, b = ([round(x, 3) for x in column] for column in zip(*pairs, strict=True))

@@ -20,8 +20,9 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
+from sdretrieval.core.disk import sync_folder
 from sdretrieval.core.errors import InputError, SdretrievalError
-from sdretrieval.core.files import append_whole, lock_file, sync_folder
+from sdretrieval.core.files import append_whole, lock_file
 from sdretrieval.core.safe_json import parse_json
 
 PATIENCE = 30.0  # seconds to wait for another process, whose lines take milliseconds

@@ -17,8 +17,9 @@ from typing import IO
 
 from sdretrieval.collection.records import Ranking, Run
 from sdretrieval.collection.trec import read_run, write_run
+from sdretrieval.core.disk import sync_folder
 from sdretrieval.core.errors import InputError, SdretrievalError, shown
-from sdretrieval.core.files import check_writable, is_special, numbered_lines, open_text, sync_folder
+from sdretrieval.core.files import check_writable, is_special, numbered_lines, open_text
 from sdretrieval.core.safe_json import parse_json
 from sdretrieval.core.times import format_time
 from sdretrieval.learn.tracking.tracker import Decision, Step
