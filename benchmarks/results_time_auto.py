@@ -1,18 +1,18 @@
 """The automatic time prior beside the best constants set by hand, in docs/RESULTS.md: part of the section on time.
 
-    python -m benchmarks.results_time_auto            # the tables
+    python -m benchmarks.results_time_auto            # the tables: every 4th topic of the large collections
+    python -m benchmarks.results_time_auto --every 1  # of all topics
     python -m benchmarks.results_time_auto bm25       # of one model only
-    python -m benchmarks.results_time_auto --every 4  # every fourth topic of the large collections
 
 *By hand* is the best of the grids below in MAP on the very topics it is measured on: what nobody knows beforehand.
-*auto* has nothing to set; its two constants, ``doubt`` and ``nearness``, are chosen for each collection on the others
-(CHOICES), with rm3. Choices are made by re-ranking the first thousand documents, what is reported is a whole search.
+*auto* has nothing to set; its constants are chosen for each collection on the others (CHOICES), with the models that
+learn. What is done is kept (kept.py), so that a run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.collections import Collection
+from benchmarks.kept import kept
 from sdretrieval.collection.records import Topic
 from sdretrieval.core.times import UNDATED
 from sdretrieval.evaluate.measures import evaluate
@@ -31,7 +32,7 @@ from sdretrieval.ranking.notes import AutoTimeNote
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.retrieval import queries_of, rerank
 from sdretrieval.ranking.time.prior import Density, Prior, Recency
-from sdretrieval.ranking.time.wrappers import Auto, AutoPrior, TimePrior, time_aware
+from sdretrieval.ranking.time.wrappers import Auto, TimePrior, time_aware
 from sdretrieval.ranking.wrapper import Wrapper
 
 DAY = 86_400_000.0
@@ -48,7 +49,9 @@ SEARCHED: dict[str, dict[str, Any]] = {
 }
 TIMELESS, LARGE = ("rhelp",), ("jira", "rhelp", "snopes")
 YEARS = ("microblog2011", "microblog2013")
-CHOICES = [Auto(doubt=d, nearness=n) for d in (2.0, 4.0, 8.0) for n in (0.5, 0.75, 1.0)]
+CHOICES = [Auto(doubt=d, learning=x) for d in (2.0, 4.0, 8.0) for x in (0.0, 0.5, 1.0)]
+LEARNING = ("rm3", "blend")  # models to choose with
+EVERY = 4  # of the topics of large collections, for choosing and for the tables
 WEIGHTS = (0.25, 0.5, 1.0, 2.0)
 BY_HAND: list[tuple[Prior, float]] = [
     *((Recency(bandwidth=h * DAY), w) for h in (0.5, 2.0, 10.0, 100.0, 1000.0) for w in WEIGHTS),
@@ -99,7 +102,12 @@ class Searched:
         """A search of its own."""
         ranker = time_aware(make_ranker(model), prior=prior, weight=weight, **self.settings)
         queries = queries_of(self.snapshot, self.topics)
-        return list(Engine(self.snapshot, threads=2).rank(ranker, queries, RankOptions(hits=1000)))
+        return list(Engine(self.snapshot).rank(ranker, queries, RankOptions(hits=1000)))
+
+    def kept(self, what: str, make: Callable[[], Any]) -> Any:
+        """Of these topics, made once."""
+        every = f"{self.every}th" if self.name in LARGE else "all"
+        return kept(f"time-{self.name}-{every}{'-shuffled' if self.shuffled else ''}-{what}", make)
 
     def precisions(self, results: Sequence[Result]) -> np.ndarray:
         return np.array([self.precision(r.query.qid, r.docs) for r in results])
@@ -116,33 +124,40 @@ class Searched:
         return {t.qid: find([d for d, g in self.data.qrels[t.qid].items() if g > 0]) for t in self.topics}
 
     def without(self, model: str) -> np.ndarray:
-        return self.precisions(self.plain(model))
+        return np.array(self.kept(f"{model}-none", lambda: self.precisions(self.plain(model)).tolist()))
 
     def by_hand(self, model: str) -> tuple[Prior, float, np.ndarray]:
-        """The best of the grid."""
-        tried = [(p, w, TimePrior(ranker=make_ranker(model), prior=p, weight=w)) for p, w in BY_HAND]
-        prior, weight, _ = max(tried, key=lambda item: self.reranked(item[2], model).mean())
-        return prior, weight, self.precisions(self.whole(model, prior, weight))
+        """The best of the grid. The named priors order the first thousand anew, so these are all that is needed."""
+
+        def tried(prior: Prior, weight: float) -> list[float]:
+            return self.reranked(TimePrior(ranker=make_ranker(model), prior=prior, weight=weight), model).tolist()
+
+        found = np.array(self.kept(f"{model}-by-hand", lambda: [tried(*constants) for constants in BY_HAND]))
+        best = int(found.mean(axis=1).argmax())
+        return *BY_HAND[best], found[best]
 
     def auto(self, model: str, prior: Auto) -> tuple[np.ndarray, float]:
         """Average precisions, and the share of topics for which the prior is off."""
-        results = self.whole(model, prior)
-        notes = [note for result in results for note in result.notes if isinstance(note, AutoTimeNote)]
-        return self.precisions(results), sum(note.choice == "none" for note in notes) / max(len(notes), 1)
+
+        def make() -> tuple[list[float], float]:
+            results = self.whole(model, prior)
+            notes = [note for result in results for note in result.notes if isinstance(note, AutoTimeNote)]
+            off = sum(note.choice == "none" for note in notes) / max(len(notes), 1)
+            return self.precisions(results).tolist(), off
+
+        precisions, off = self.kept(f"{model}-auto-{prior.doubt:g}-{prior.learning:g}", make)
+        return np.array(precisions), off
 
     def reranked(self, wrapper: Wrapper, model: str) -> np.ndarray:
         """Average precisions of the plain results with a prior."""
         engine, plain = Engine(self.snapshot), self.plain(model)
-        hooks, results = wrapper.hooks(engine), {r.query.qid: r for r in plain}
+        hooks = wrapper.hooks(engine)
 
         def docs_of(r: Result) -> np.ndarray:
             view = engine.view(engine.statistics, self._there(r))
             changed = hooks.adjusted(view, replace(r, notes=[]), (r.docs, r.scores), None)
             return r.docs if changed is None else engine.top(*changed, 1000)[0]
 
-        for query in hooks.rehearsal([r.query for r in plain]):
-            docs_of(results[query.qid])
-        hooks.rehearsed()
         return np.array([self.precision(r.query.qid, docs_of(r)) for r in plain])
 
     def _there(self, result: Result) -> np.ndarray | None:
@@ -160,31 +175,35 @@ def searched(name: str, every: int, shuffled: bool = False) -> Searched:
 
 
 @cache
-def gains(name: str, every: int) -> list[float]:
-    """Of each of the CHOICES relative to no prior, with rm3."""
-    collection = searched(name, every)
-    without = collection.without("rm3").mean()
-    priors = [AutoPrior(ranker=make_ranker("rm3"), prior=choice) for choice in CHOICES]
-    return [collection.reranked(prior, "rm3").mean() / without - 1.0 for prior in priors]
+def gains(name: str) -> np.ndarray:
+    """Of each of the CHOICES relative to no prior, the models that learn taken together."""
+    collection = searched(name, EVERY)
+    return np.mean(
+        [
+            [collection.auto(model, choice)[0].mean() / collection.without(model).mean() - 1.0 for choice in CHOICES]
+            for model in LEARNING
+        ],
+        axis=0,
+    )
 
 
-def chosen_without(name: str, every: int = 4) -> Auto:
+def chosen_without(name: str) -> Auto:
     """The constants with the highest mean gain on the other collections, each in units of its largest, up or down."""
     others = [other for other in SEARCHED if other != name and Collection(other).available]
-    found = np.array([gains(other, every) for other in others])
+    found = np.array([gains(other) for other in others])
     units = np.maximum(np.abs(found).max(axis=1, keepdims=True), 1e-3)
     return CHOICES[int((found / units).mean(axis=0).argmax())]
 
 
-def section(models: Sequence[str] = MODELS, every: int = 1) -> str:
+def section(models: Sequence[str] = MODELS, every: int = EVERY) -> str:
     part = f" Of {', '.join(LARGE)} every {every}th topic." if every > 1 else ""
     lines = [
         "### How much time matters, found automatically",
         "",
         "MAP over judged topics: without a prior, with the best constants of a grid set by hand on these very topics "
         f"({len(BY_HAND)} of them: recency and density, bandwidths of half a day to years, weights .25 to 2), and with "
-        "`--time-prior auto`, its two constants chosen on the other collections (in brackets: doubt, nearness; chosen "
-        "on every 4th topic of the large ones). Differences to no prior with their standard errors. jira and the "
+        "`--time-prior auto`, its constants chosen on the other collections (in brackets: doubt, learning; of "
+        f"{len(CHOICES)}, with rm3 and blend). Differences to no prior with their standard errors. jira and the "
         f"microblogs as of the topic's time; rhelp without topic times.{part}",
         "",
         "| | model | none | by hand | difference | auto | difference | share | off for |",
@@ -194,11 +213,16 @@ def section(models: Sequence[str] = MODELS, every: int = 1) -> str:
         for model in models:
             lines.append(_row(searched(name, every), model, chosen_without(name)))
             print(lines[-1], file=sys.stderr, flush=True)
-    lines += ["", "Dates dealt out anew among the documents, no as-of: nothing is to be gained.", ""]
+    lines += [
+        "",
+        f"Dates dealt out anew among the documents, no as-of, every {2 * EVERY}th topic of the large ones: nothing "
+        "is to be gained.",
+        "",
+    ]
     lines += ["| | model | none | auto | difference | off for |", "|---|---|---|---|---|---|"]
     for name in SEARCHED:
         for model in models:
-            lines.append(_control(searched(name, max(every, 4), True), model, chosen_without(name)))
+            lines.append(_control(searched(name, 2 * EVERY, True), model, chosen_without(name)))
             print(lines[-1], file=sys.stderr, flush=True)
     return "\n".join([*lines, "", *_supplied()])
 
@@ -210,7 +234,7 @@ def _row(collection: Searched, model: str, prior: Auto) -> str:
     told = f"{best.name} {best.bandwidth / DAY:g} d, {weight:g}"  # type: ignore[operator]
     gain = hand.mean() - without.mean()
     share = f"{100 * (auto.mean() - without.mean()) / gain:.0f} %" if gain > 0.001 else "–"
-    by_auto = f"{auto.mean():.4f} ({prior.doubt:g}, {prior.nearness:g})"
+    by_auto = f"{auto.mean():.4f} ({prior.doubt:g}, {prior.learning:g})"
     cells = [f"{without.mean():.4f}", f"{hand.mean():.4f} ({told})", _difference(hand - without), by_auto]
     return (
         f"| {' | '.join([collection.name, model, *cells, _difference(auto - without), share, f'{100 * off:.0f} %'])} |"
@@ -257,7 +281,7 @@ def _supplied() -> list[str]:
 
 def main(words: Sequence[str]) -> None:
     at = words.index("--every") if "--every" in words else None
-    every = 1 if at is None else int(words[at + 1])
+    every = EVERY if at is None else int(words[at + 1])
     models = [word for i, word in enumerate(words) if at is None or i not in (at, at + 1)]
     print(section(models or MODELS, every))
 

@@ -172,6 +172,7 @@ def chosen_in_words(notes: Iterable[AutoTimeNote]) -> str:
         "bursts": "bursts for",
         "nearness": "nearness to the query's time for",
         "both": "both for",
+        "feedback": "feedback alone for",
     }
     told = [f"{words[choice]} {counts[choice]}" for choice in words if counts[choice]]
     return ", ".join(told) + f" of {counts.total()} topics" if told else "no topics"

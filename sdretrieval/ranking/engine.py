@@ -249,7 +249,7 @@ class Engine:
         """First pass, feedback, second plan; the results have no documents yet."""
         results = [Result(query, *NOTHING, model.first(query, self.statistics)) for query in queries]
         learning = [result for result in results if model.uses_feedback and not result.query.is_empty]
-        for result, feedback in zip(learning, self._feedback(model, learning, options), strict=True):
+        for result, feedback in zip(learning, self._feedback(model, hooks, learning, options), strict=True):
             if len(feedback):
                 result.feedback = feedback
                 result.expansion = model.expand(
@@ -262,7 +262,9 @@ class Engine:
                 result.notes.append(PruneNote(lost))
         return results
 
-    def _feedback(self, model: Ranker, results: Sequence[Result], options: RankOptions) -> Iterator[Feedback]:
+    def _feedback(
+        self, model: Ranker, hooks: Sequence[Hooks], results: Sequence[Result], options: RankOptions
+    ) -> Iterator[Feedback]:
         """Judged relevant documents where there are any; else the first of the candidates or of the first pass.
 
         A model that learns beside judged documents gets both, the judged ones first.
@@ -272,28 +274,43 @@ class Engine:
         guessing = [model.learns_beside_judged or len(j.relevant) == 0 for j in known]
         searching = [r for r, guess in zip(results, guessing, strict=True) if candidates is None and guess]
         seen = max((len(j.nonrelevant) + len(j.relevant) for j, g in zip(known, guessing, strict=True) if g), default=0)
-        found = iter(self.first_documents(searching, depth + seen))
+        reach = max([depth + seen, *(hook.first_reach for hook in hooks)])
+        found = iter(self.first_documents(searching, reach))
         for result, j, guess in zip(results, known, guessing, strict=True):
             nonrelevant = Rows.of(self.snapshot, j.nonrelevant) if len(j.nonrelevant) else None
-            docs, scores = NOTHING
+            (docs, scores), emphasis = NOTHING, None
             if guess:
                 if candidates is None:
                     docs, scores = next(found)
                 else:
-                    docs = candidates[result.query.qid][: depth + len(j.nonrelevant) + len(j.relevant)]
+                    docs = candidates[result.query.qid][:reach]
                     scores = self.score_docs(result.plan, docs)
+                places, emphasis = self._places(hooks, result, docs, scores)
                 if len(j.nonrelevant) or len(j.relevant):
-                    keep = ~np.isin(docs, np.concatenate([j.nonrelevant, j.relevant]))
-                    docs, scores = docs[keep], scores[keep]
-                docs, scores = docs[:depth], scores[:depth]
+                    places = places[~np.isin(docs[places], np.concatenate([j.nonrelevant, j.relevant]))]
+                places = places[:depth]
+                docs, scores, emphasis = docs[places], scores[places], None if emphasis is None else emphasis[places]
             unjudged = len(docs)
             if len(j.relevant):
                 docs = np.concatenate([j.relevant, docs])
                 scores = np.concatenate([self.score_docs(result.plan, j.relevant), scores])
+                emphasis = None if emphasis is None else np.concatenate([np.ones(len(j.relevant)), emphasis])
             wanted = model.contrast(docs, self.snapshot, self.allowed)
             contrast = None if wanted is None else Rows.of(self.snapshot, wanted)
             rows, judged = Rows.of(self.snapshot, docs), len(j.relevant) > 0
-            yield Feedback(docs, scores, rows, judged, nonrelevant, contrast, unjudged=unjudged)
+            yield Feedback(docs, scores, rows, judged, nonrelevant, contrast, emphasis, unjudged)
+
+    def _places(
+        self, hooks: Sequence[Hooks], result: Result, docs: np.ndarray, scores: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """The places of first documents in the order in which to learn from them, and their factors."""
+        places, scores = np.arange(len(docs)), -np.sort(-scores)  # a run has an order of its own
+        for hook in reversed(hooks):
+            n = hook.first_reach
+            if n and (given := hook.ordered(self, result, (docs[:n], scores[:n]))) is not None:
+                factors = np.concatenate([given[1], np.ones(len(docs) - len(given[1]))])
+                return np.concatenate([given[0], places[len(given[0]) :]]), factors
+        return places, None
 
     def first_documents(self, results: Sequence[Result], depth: int) -> list[Ranked]:
         """The best documents of the first pass, and their scores."""
@@ -537,7 +554,8 @@ def _quick_hand_over() -> Iterator[None]:
 
 def emphasised(feedback: Feedback, query: Query, hooks: Sequence[Hooks]) -> Feedback:
     """The feedback with the factors of all hooks, multiplied."""
-    factors = [given for hook in hooks if (given := hook.emphasis(query, feedback.docs)) is not None]
+    given = [feedback.emphasis, *(hook.emphasis(query, feedback.docs) for hook in hooks)]
+    factors = [factor for factor in given if factor is not None]
     return replace(feedback, emphasis=np.prod(factors, axis=0)) if factors else feedback
 
 

@@ -46,6 +46,7 @@ class AutoTimeNote:
     near_share   of the topic's documents, near the query's time; ``learnt_from`` so many topics of the call
     asked_at     the query's time, ``densest`` the time around which the first documents crowd most, ms
     curve        as of :class:`TimeNote`
+    learnt_in_time   whether feedback documents were chosen and weighted by what the first pass's times tell
     """
 
     prior: str
@@ -58,6 +59,7 @@ class AutoTimeNote:
     asked_at: float | None
     densest: float | None
     curve: tuple[tuple[int, float], ...] = ()
+    learnt_in_time: bool = False
 
     has_time = True  # it does without the query's time where there is none
 
@@ -67,9 +69,10 @@ class AutoTimeNote:
 
     @property
     def choice(self) -> str:
-        """``none``, ``bursts``, ``nearness`` or ``both``."""
+        """``none``, ``bursts``, ``nearness`` or ``both``; ``feedback``, where time told of the first pass alone."""
         bursts, nearness = self.bursts_believed > 0, self.nearness_believed > 0
-        return "both" if bursts and nearness else "bursts" if bursts else "nearness" if nearness else "none"
+        neither = "feedback" if self.learnt_in_time else "none"
+        return "both" if bursts and nearness else "bursts" if bursts else "nearness" if nearness else neither
 
     def __str__(self) -> str:
         told = []
@@ -81,7 +84,8 @@ class AutoTimeNote:
                 f"nearness to the query's time ({self.nearness:.1f} nats{topics}, believed by "
                 f"{self.nearness_believed:.2f}, {100 * self.near_share:.0f} % of documents near)"
             )
-        return " and ".join(told) if told else f"none (bursts {self.bursts:.1f}, nearness {self.nearness:.1f} nats)"
+        what = " and ".join(told) if told else f"none (bursts {self.bursts:.1f}, nearness {self.nearness:.1f} nats)"
+        return f"{what}; feedback by time too" if self.learnt_in_time else what
 
 
 Note = PruneNote | TimeNote | AutoTimeNote

@@ -7,6 +7,7 @@ collection at hand, and takes the model at the core through the two passes, with
 
     statistics of a query    ``view``: N, df, cf and general English as they are for it, and which documents there are;
                              the outermost wrapper first
+    order of feedback        ``ordered``: the first documents in another order before feedback is taken from them
     emphasis of feedback     ``emphasis``: a factor for each feedback document; those of several wrappers are multiplied
     adjustment of scores     ``adjusted``: other scores of all documents, or of the first ones alone, which the rest
                              then follow in their order; the innermost wrapper first
@@ -50,6 +51,7 @@ class Hooks:
     per_query = False  # whether ``view`` depends on the query
     adjusts = False  # whether ``adjusted`` ever changes a score
     reach: int | None = None  # how many first documents it orders anew; None: all
+    first_reach = 0  # how many documents of the first pass it orders anew, to learn from
 
     def start(self, queries: Sequence[Query]) -> None:
         """Check the queries of a call, and make what all of them share."""
@@ -63,6 +65,13 @@ class Hooks:
 
     def view(self, query: Query, view: View) -> View:
         return view
+
+    def ordered(self, engine: Engine, result: Result, found: Ranked) -> Ranked | None:
+        """Places of documents in the order in which to learn from them, and a factor for the weight of each.
+
+        ``found`` are the first documents of the first pass, or of a run, the best first. None leaves them.
+        """
+        return None
 
     def emphasis(self, query: Query, docs: np.ndarray) -> np.ndarray | None:
         """A factor for each feedback document; None leaves their weights alone."""

@@ -102,8 +102,7 @@ def some_ranked(rng: np.random.Generator) -> Ranked:
 
 
 def rho(prior: Recency | Density, ranked: Ranked, times: np.ndarray) -> np.ndarray:
-    docs = np.arange(len(times))
-    return prior.ratio(ranked).added(np.zeros(len(times)), times, docs, 1.0)
+    return prior.ratio(ranked).added(np.zeros(len(times)), times, 1.0)
 
 
 @pytest.mark.parametrize("bandwidth", [0.4, 9.0, "auto"])

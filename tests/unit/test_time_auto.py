@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import exp
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from sdretrieval.collection.records import Ranking, Run, Topic
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.core.times import UNDATED
 from sdretrieval.index.snapshot import Snapshot
-from sdretrieval.ranking.engine import Engine, Judgments, RankOptions
+from sdretrieval.ranking.engine import Engine, Judgments, RankOptions, Result
 from sdretrieval.ranking.notes import AutoTimeNote
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.registry import make_ranker
@@ -47,6 +48,11 @@ def query(snapshot: Snapshot, time: int | None = None, qid: str = "1", words=("w
 
 def ranked(snapshot: Snapshot, model, *queries: Query, **options):
     return list(Engine(snapshot).rank(model, queries, RankOptions(hits=N, **options)))
+
+
+def by_words(snapshot: Snapshot, q: Query, plan, depth: int = N) -> Result:
+    """What a plan finds without time."""
+    return Result(q, *Engine(snapshot).best([plan], depth)[0], plan)
 
 
 def note_of(result) -> AutoTimeNote:
@@ -94,14 +100,58 @@ def expected(snapshot: Snapshot, plain, learnt=None):
 def test_scores_are_the_oracles(asked, undated, name):
     snapshot = collection(undated=undated)
     q = query(snapshot, asked)
-    plain = ranked(snapshot, make_ranker(name), q)[0]
     found = ranked(snapshot, time_aware(make_ranker(name), prior=Auto()), q)[0]
+    plain = by_words(snapshot, q, found.plan)
     wanted = expected(snapshot, plain)
     assert note_of(found).choice == ("bursts" if asked is None else "both")
     first = dict(zip(found.docs.tolist()[: len(wanted)], found.scores.tolist(), strict=False))
     assert first == pytest.approx(wanted, abs=1e-9)
     assert (np.diff(found.scores) <= 0).all()
     assert found.docs[len(wanted) :].tolist() == [d for d in plain.docs.tolist() if d not in wanted]  # as they were
+
+
+@pytest.mark.parametrize("asked", [None, 703 * DAY])
+@pytest.mark.parametrize("undated", [0, 60])
+def test_feedback_is_what_the_oracle_learns_from(asked, undated):
+    """Ordered by the scores that time has changed, and weighted by half of what it tells."""
+    snapshot, model = collection(undated=undated), make_ranker("rm3")
+    q = query(snapshot, asked)
+    first = by_words(snapshot, q, model.first(q, snapshot.statistics), 200)
+    changed, unit = expected(snapshot, first), np.std(first.scores[:100])
+    best = sorted(changed, key=lambda d: -changed[d])[: model.fb_docs]
+    own = dict(zip(first.docs.tolist(), first.scores.tolist(), strict=True))
+    found = ranked(snapshot, time_aware(model, prior=Auto()), q)[0]
+    assert found.feedback.docs.tolist() == best != first.docs[: model.fb_docs].tolist()
+    assert found.feedback.scores.tolist() == [own[d] for d in best]
+    assert found.feedback.emphasis == pytest.approx([exp(0.5 * (changed[d] - own[d]) / unit) for d in best])
+    assert note_of(found).learnt_in_time and "feedback by time too" in str(note_of(found))
+    posterior = ranked(snapshot, model, q, candidates={"1": found.feedback.docs})[0].expansion.weights
+    weighted = posterior * found.feedback.emphasis
+    assert found.expansion.weights == pytest.approx(weighted / weighted.sum())
+
+
+def test_a_run_is_learnt_from_as_the_first_pass_it_is():
+    snapshot, model = collection(), time_aware(make_ranker("rm3"), prior=Auto())
+    q = query(snapshot)
+    first = by_words(snapshot, q, model.first(q, snapshot.statistics))
+    searched = ranked(snapshot, model, q)[0]
+    reranked = ranked(snapshot, model, q, candidates={"1": first.docs})[0]
+    assert reranked.feedback.docs.tolist() == searched.feedback.docs.tolist()
+    assert reranked.feedback.emphasis == pytest.approx(searched.feedback.emphasis)
+    # Another's order counts: documents that time does not tell apart stay in it.
+    turned = np.concatenate([first.docs[:30][::-1], first.docs[30:]])
+    outside = [d for d in ranked(snapshot, model, q, candidates={"1": turned})[0].feedback.docs if d not in BURST]
+    assert len(outside) > 1 and outside == [d for d in turned if d in outside]
+
+
+def test_judged_documents_keep_their_weight_beside_those_of_the_first_pass():
+    snapshot, q = collection(), query(collection())
+    judged = Judgments(np.array([40, 41]), np.array([0, 1]))
+    model = make_ranker("sd").with_(unjudged_weight=0.5)
+    found = ranked(snapshot, time_aware(model, prior=Auto()), q, judged={"1": judged})[0].feedback
+    assert found.docs[:2].tolist() == [40, 41] and found.emphasis[:2].tolist() == [1.0, 1.0]
+    assert found.unjudged == len(found.docs) - 2 and not {0, 1, 40, 41} & set(found.docs[2:].tolist())
+    assert len(set(found.emphasis[2:].tolist())) > 1
 
 
 @pytest.mark.parametrize("prior", [Auto(), Density(bandwidth=3.0 * DAY), Recency(bandwidth=9.0 * DAY)])
@@ -145,7 +195,7 @@ def test_chance_alone_is_not_believed():
     for seed in range(100):
         snapshot = collection(seed, burst=False)
         q = query(snapshot)
-        plain, found = (ranked(snapshot, time_aware(make_ranker("bm25"), prior=p), q)[0] for p in (None, Auto()))
+        plain, found = (ranked(snapshot, time_aware(make_ranker("rm3"), prior=p), q)[0] for p in (None, Auto()))
         if note_of(found).choice == "none":
             assert found.scores.tolist() == plain.scores.tolist()
         else:
@@ -173,15 +223,16 @@ def test_one_instant_and_no_dates_change_nothing(times):
     assert found.scores == pytest.approx(plain.scores)
 
 
+@pytest.mark.parametrize("name", ["bm25", "rm3"])
 @pytest.mark.parametrize("inclusive", [False, True])
-def test_as_of_ranks_as_if_the_future_were_not_there(inclusive):
+def test_as_of_ranks_as_if_the_future_were_not_there(inclusive, name):
     snapshot, asked = collection(), 701 * DAY
     times = np.asarray(snapshot.times)
     past = times <= asked if inclusive else times < asked
     rows = snapshot.by_doc.toarray()[past]
     kept = [docid for docid, keep in zip(snapshot.docids.take(np.arange(N)), past, strict=True) if keep]
     ended = Snapshot.from_counts(rows, [f"w{i:02d}" for i in range(V)], times=times[past], docids=kept)
-    model = make_ranker("bm25")
+    model = make_ranker(name)
     found = ranked(snapshot, time_aware(model, prior=Auto(), as_of=True, inclusive=inclusive), query(snapshot, asked))[
         0
     ]
@@ -269,7 +320,7 @@ def test_names_settings_and_wrong_ones():
     assert model.settings()["time"]["prior"]["docs"] == 30
     with pytest.raises(ParameterError, match="time prior already"):
         AutoPrior(ranker=TimePrior(ranker=make_ranker("bm25"), prior=Density()))
-    for wrong in ({"docs": 1}, {"doubt": 0.0}, {"chance": 1.0}, {"nearness": -1.0}):
+    for wrong in ({"docs": 1}, {"doubt": 0.0}, {"chance": 1.0}, {"nearness": -1.0}, {"learning": -1.0}):
         with pytest.raises(ParameterError):
             Auto(**wrong)
 

@@ -20,7 +20,7 @@ from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.registry import make_ranker, rankers
 from sdretrieval.ranking.time import prior_loops as loops
 from sdretrieval.ranking.time.prior import FULL_WEIGHT, Density, Ranked, Recency, make_prior
-from sdretrieval.ranking.time.wrappers import FeedbackTime, TimePrior, best_places, prior_on_run, time_aware
+from sdretrieval.ranking.time.wrappers import FeedbackTime, TimePrior, prior_on_run, time_aware
 
 DAY = 86_400_000
 N, V = 300, 40
@@ -54,7 +54,7 @@ def ranked(times, query_time=None, first=None, weights=None) -> Ranked:
 def values(ratio, times) -> np.ndarray:
     """ρ of documents of the given times."""
     times = np.asarray(times, dtype=np.int64)
-    return ratio.added(np.zeros(len(times)), times, np.arange(len(times)), 1.0)
+    return ratio.added(np.zeros(len(times)), times, 1.0)
 
 
 # -- equations -------------------------------------------------------------------------------------------------------
@@ -315,14 +315,6 @@ def test_threads_and_company_do_not_change_a_ranking():
     for q, result in zip(queries, together, strict=True):
         alone = next(Engine(snapshot).rank(model, [q], RankOptions(hits=50)))
         assert np.array_equal(alone.docs, result.docs) and np.array_equal(alone.scores, result.scores)
-
-
-@pytest.mark.parametrize("n, depth", [(10, 50), (100, 50), (5000, 50), (5000, 600)])
-def test_best_places_are_the_best(n, depth):
-    for scores in (np.random.default_rng(n).normal(size=n), np.linspace(0, 1, n), np.zeros(n)):
-        found = best_places(scores, depth)
-        assert len(set(found.tolist())) == min(n, depth)
-        assert np.sort(scores[found]) == pytest.approx(np.sort(scores)[-depth:])
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,6 @@ from sdretrieval.ranking.engine import BATCH, SCORES_IN_MEMORY, Engine, Ranked
 from sdretrieval.ranking.feedback import Rows
 from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.time.drifting_background import DriftedStatistics, Drifting, DriftingBackground
-from sdretrieval.ranking.time.prior import Ratio
-from sdretrieval.ranking.time.prior_loops import time_span
-from sdretrieval.ranking.time.wrappers import best_places
 
 # -- the best documents -----------------------------------------------------------------------------------------
 
@@ -69,11 +66,6 @@ class Hits:
         """The best of both."""
         both = self._joined(other)
         return both._taken(rank_order(both.docids, both.scores, self.depth))
-
-    def exactly_plus(self, other: Hits) -> Hits:
-        """The same where scores that differ only beyond single precision are no tie."""
-        both = self._joined(other)
-        return both._taken(rank_order(both.docids, np.unique(both.scores, return_inverse=True)[1], self.depth))
 
     def _joined(self, other: Hits) -> Hits:
         both = {name: np.concatenate([getattr(hits, name) for hits in (self, other)]) for name in _ARRAYS}
@@ -199,44 +191,16 @@ def best(shard: Shard, request: tuple[Sequence[SentPlan], Sequence[int]]) -> lis
     return [_hits(shard, found[i], depth) for i, depth in enumerate(depths)]
 
 
-@dataclass(frozen=True, eq=False)
-class Surveyed:
-    """What a time prior must know: first and last time of the documents met, and the best of them."""
-
-    low: float
-    high: float
-    best: Hits
-
-    def plus(self, other: Surveyed) -> Surveyed:
-        return Surveyed(min(self.low, other.low), max(self.high, other.high), self.best.exactly_plus(other.best))
-
-
-def survey(shard: Shard, request: tuple[Sequence[SentPlan], int, SentBackground | None]) -> list[Surveyed]:
-    """The evidence for a time prior: the ``depth`` best documents by score, ties by docid."""
+def best_drifting(shard: Shard, request: tuple[Sequence[SentPlan], int, SentBackground]) -> list[Hits]:
+    """The same, each document smoothed at its own time, to one depth."""
     plans, depth, background = request
-    ranks, times, result = shard.snapshot.docid_rank, np.asarray(shard.snapshot.times), []
-    for _, docs, scores in _scored(shard, plans, background):
-        places = best_places(scores, depth, ranks[docs])
-        low, high = time_span(times, docs)
-        result.append(Surveyed(low, high, _hits(shard, (docs[places], scores[places]), depth)))
-    return result
+    scored = _scored(shard, plans, background)
+    return [_hits(shard, engine.top_of_all(docs, scores, depth), depth) for engine, docs, scores in scored]
 
 
-def adjusted(
-    shard: Shard, request: tuple[Sequence[SentPlan], Sequence[tuple[Ratio, float]], int, SentBackground | None]
-) -> list[Hits]:
-    """The best documents after the prior was added."""
-    plans, priors, depth, background = request
-    times, result = np.asarray(shard.snapshot.times), []
-    for (engine, docs, scores), (ratio, factor) in zip(_scored(shard, plans, background), priors, strict=True):
-        scores = ratio.added(scores, times, docs, factor)
-        result.append(_hits(shard, engine.top_of_all(docs, scores, depth), depth))
-    return result
-
-
-def _scored(shard: Shard, plans: Sequence[SentPlan], background: SentBackground | None):
+def _scored(shard: Shard, plans: Sequence[SentPlan], background: SentBackground):
     """Engine, documents met and scores of each plan; those of the shard's own engine a few at a time."""
-    drifting = None if background is None else ShardBackground(shard, background)
+    drifting = ShardBackground(shard, background)
     room = max(1, min(BATCH, SCORES_IN_MEMORY // max(3 * shard.snapshot.n_docs, 1)))
     for start in range(0, len(plans), room):
         local = [_localised(shard, sent) for sent in plans[start : start + room]]
@@ -244,7 +208,7 @@ def _scored(shard: Shard, plans: Sequence[SentPlan], background: SentBackground 
         scored = iter(shard.engine.score_all(shared))
         for engine, plan in local:
             docs, scores = next(scored) if engine is shard.engine else engine.score_all([plan])[0]
-            if drifting is not None and plan.weighting.is_language_model:
+            if plan.weighting.is_language_model:
                 scores = drifting.score_docs(engine, plan, docs)
             yield engine, docs, scores
 

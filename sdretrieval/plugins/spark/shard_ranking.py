@@ -1,4 +1,4 @@
-"""The driver's side of ranking over shards: the models, unchanged, between two passes (three with a time prior).
+"""The driver's side of ranking over shards: the models, unchanged, between two passes.
 
 For each batch of topics
 
@@ -7,9 +7,8 @@ For each batch of topics
     3  the model is estimated here      in the words of the whole collection, with statistics of the whole
     4  second pass on every shard       the same, with the estimated model
 
-With a time prior step 4 is two passes: the evidence (best scores, their times, first and last time) must be known of
-all shards before any score can be changed. Wrappers have the hooks that they have on one index (ranking/wrapper.py),
-given what all shards together know.
+A time prior orders the first documents anew, here on the driver. Wrappers have the hooks that they have on one index
+(ranking/wrapper.py), given what all shards together know.
 
 What lies on the driver meanwhile, docs/SPARK.md tells (Limits); the two largest parts have bounds here.
 """
@@ -26,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from sdretrieval.collection.records import Ranking
+from sdretrieval.collection.records import Ranking, rank_order
 from sdretrieval.core import sorted_strings
 from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.core.times import UNDATED
@@ -43,8 +42,6 @@ from sdretrieval.ranking.models.sequential_dependence import SequentialDependenc
 from sdretrieval.ranking.notes import PruneNote
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.time.drifting_background import BINS, DOCUMENT_BINS, Drifting, DriftingBackground
-from sdretrieval.ranking.time.prior import Ratio
-from sdretrieval.ranking.time.prior_loops import time_span
 from sdretrieval.ranking.time.wrappers import (
     AsOf,
     BackgroundHooks,
@@ -52,10 +49,9 @@ from sdretrieval.ranking.time.wrappers import (
     LocalBackground,
     TimedFeedback,
     TimePrior,
-    best_places,
     check_times,
 )
-from sdretrieval.ranking.wrapper import Hooks, View, Wrapper, innermost, wrapper_of, wrappers
+from sdretrieval.ranking.wrapper import Hooks, View, Wrapper, followed, innermost, wrapper_of, wrappers
 
 STATISTICS_IN_MEMORY = 1 << 28  # bytes, of the statistics of a batch whose topics each have their own
 RESULTS_IN_MEMORY = 1 << 28  # bytes, of what shards send for a batch
@@ -161,16 +157,16 @@ class ShardedEngine:
         sent = [self._sent(topic, session.background) for topic in topics]
         if options.candidates is not None:
             rankings = self._candidates_ranked(session, topics, sent, options.hits)
-        elif session.prior is not None or session.sent_background is not None:
-            rankings = [hits.ranking for hits in self._adjusted(session, topics, sent, options.hits)]
         else:
-            rankings = [hits.ranking for hits in self._best(sent, [options.hits] * len(sent))]
+            rankings = self._ranked(session, topics, sent, options.hits)
         for topic, ranking in zip(topics, rankings, strict=True):
             topic.result.ranking = ranking
         return [topic.result for topic in topics]
 
     def batch_size(self, ranker: Ranker, wanted: int, hits: int = 1000) -> int:
         """How many topics to rank at once: fewer where shards are many, or each topic has statistics of its own."""
+        prior = wrapper_of(ranker, TimePrior)
+        hits = hits if prior is None else max(hits, prior.reach)
         size = min(wanted, RESULTS_IN_MEMORY // (HIT_BYTES * hits * math.isqrt(self.collection.n_shards)))
         background = wrapper_of(ranker, LocalBackground)
         if wrapper_of(ranker, AsOf) or (background is not None and background.drifting.at == "query"):
@@ -239,31 +235,21 @@ class ShardedEngine:
         self, session: _Session, topics: list[_Topic], sent: list[SentPlan], hits: int
     ) -> list[Ranking]:
         """There are few enough candidates for their scores to be changed here."""
-        wanted = [topic.candidates for topic in topics]
-        rankings, heard, prior = [], session.heard, session.prior
-        for topic, scores in zip(topics, self._scores(sent, wanted, session.sent_background), strict=True):  # type: ignore[arg-type]
-            assert topic.candidates is not None
-            docids, times = heard.take(topic.candidates), heard[topic.candidates]
-            if prior is not None and len(scores):
-                everything = np.arange(len(scores))
-                ties = np.argsort(np.argsort(np.array([docid.encode() for docid in docids], dtype=object)))
-                places, span = best_places(scores, prior.depth, ties), time_span(times, everything)
-                ratio, factor = prior.decide(topic.result, scores[places], times[places], span, heard)
-                scores = ratio.added(scores, times, everything, factor)
-            rankings.append(Ranking(docids, scores, hits))
-        return rankings
+        wanted = [topic.candidates for topic in topics if topic.candidates is not None]
+        scored = zip(topics, wanted, self._scores(sent, wanted, session.sent_background), strict=True)
+        return [session.ranked(topic, numbers, scores, hits) for topic, numbers, scores in scored]
 
-    def _adjusted(self, session: _Session, topics: list[_Topic], sent: list[SentPlan], hits: int) -> list[Hits]:
-        priors: list[tuple[Ratio, float]] = [(Ratio(), 0.0)] * len(topics)
-        if session.prior is not None:
-            surveyed = self.runner.reduce(requests.survey, (sent, session.prior.depth, session.sent_background))
-            for i, (topic, found) in enumerate(zip(topics, surveyed, strict=True)):
-                if len(found.best.scores):
-                    span = found.low, found.high
-                    priors[i] = session.prior.decide(
-                        topic.result, found.best.scores, found.best.times, span, session.heard
-                    )
-        return self.runner.reduce(requests.adjusted, (sent, priors, hits, session.sent_background))
+    def _ranked(self, session: _Session, topics: list[_Topic], sent: list[SentPlan], hits: int) -> list[Ranking]:
+        depth = hits if session.prior is None else max(hits, session.prior.reach)
+        if session.sent_background is None:
+            found = self._best(sent, [depth] * len(sent))
+        else:
+            found = self.runner.reduce(requests.best_drifting, (sent, depth, session.sent_background))
+        if session.prior is None:
+            return [best.ranking for best in found]
+        for best in found:
+            session.heard.add(best.numbers, best.docids, best.times)
+        return [session.ranked(t, best.numbers, best.scores, hits) for t, best in zip(topics, found, strict=True)]
 
     # -- requests ------------------------------------------------------------------------------------------------
     def _best(self, sent: list[SentPlan], depths: list[int]) -> list[Hits]:
@@ -370,6 +356,15 @@ class _Session:
         """For scores that are smoothed at the documents' own times."""
         is_wanted = self.background is not None and self.background.settings.at == "document"
         return self.background.sent if is_wanted else None  # type: ignore[union-attr]
+
+    def ranked(self, topic: _Topic, numbers: np.ndarray, scores: np.ndarray, hits: int) -> Ranking:
+        """Documents in rank order; with a prior the first ones ordered anew, and the others behind them."""
+        if self.prior is not None and len(numbers):
+            order, n = rank_order(self.heard.take(numbers), scores), self.prior.reach
+            numbers, scores = numbers[order], scores[order]
+            first = numbers[:n], self.prior.added(topic.result, scores[:n], self.heard[numbers[:n]], self.heard)
+            numbers, scores = followed(first, (numbers[n:], scores[n:]))
+        return Ranking(self.heard.take(numbers), scores, hits)
 
     def topic(self, query: Query, options: ShardOptions) -> _Topic:
         """A query with its statistics and first plan, and its candidates and judgments as numbers."""

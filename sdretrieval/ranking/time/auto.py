@@ -52,6 +52,12 @@ counts as one relevant document, and those found there as themselves:
 a_q is the belief in E as above, E the log likelihood of either half of the topics by the habit of the other; or of the
 topic itself, by a habit that is spread evenly over the windows, where none could be learnt or the halves disagree.
 
+**Feedback.** A model that learns from first documents does so in time. By ρ, the sum above as the first pass tells it,
+the first 200 documents are ordered by score + u·ρ, and the weight that the model gives to one of them is multiplied by
+e^(ρ/2): the p(D) of a relevance model at half its strength (``learning``), since ρ has a part in the choice of the
+documents already. A run that is reranked has an order of its own; it is given its documents' scores in descending
+order.
+
 The collection is what the query sees: as-of counts no later document. Undated documents keep their scores. The first
 thousand documents are ordered anew, together with those within the bursts: for each first document with c_j > 1/2 the
 widest window of at most 64 documents, which nearness does not raise. All others stay below, in the order of the words.
@@ -88,6 +94,9 @@ BACKGROUND_WORTH = 200.0  # competitors that the collection's own density counts
 KAPPA, ALPHA = 2.0, 1.0
 PRICE = log(20.0)  # nats: what chance gives to at most one topic in 20
 FLOOR = 0.02  # of a ratio
+MODE = ""
+TEMPER = 0.25  # of a nat that time tells of a document, so much counts in its weight as feedback
+FIRST_ORDERED = 200  # documents of the first pass to order anew, to learn from
 INTERCEPTS = np.arange(-7.0, 3.0)  # a, to choose from
 ROUNDS = 40  # of EM
 LEAST = 4  # topics that a habit is learnt from
@@ -105,12 +114,14 @@ class Auto:
     doubt     nats of evidence that are believed by half
     chance    probability that a relevant document belongs to a burst, before others are seen in it
     nearness  weight of nearness to the query's time where the evidence is beyond doubt
+    learning  share of ρ that counts in the weight of a feedback document
     """
 
     docs: int = 50
     doubt: float = 4.0
     chance: float = 0.05
     nearness: float = 1.0
+    learning: float = 0.5
 
     name: ClassVar[str] = "auto"
 
@@ -119,9 +130,10 @@ class Auto:
             raise ParameterError(f"the automatic time prior needs at least 2 documents to go by, got {self.docs}")
         if not 0 < self.chance < 1:
             raise ParameterError(f"the chance of a burst must be in (0, 1), got {self.chance}")
-        if not (self.doubt > 0 and self.nearness >= 0):
+        if not (self.doubt > 0 and self.nearness >= 0 and self.learning >= 0):
             raise ParameterError(
-                f"doubt must be positive and nearness not negative, got {self.doubt} and {self.nearness}"
+                "doubt must be positive, nearness and learning not negative, "
+                f"got {self.doubt}, {self.nearness} and {self.learning}"
             )
 
     def belief(self, evidence: float) -> float:
@@ -319,6 +331,7 @@ class First:
 class AutoHooks(Hooks):
     adjusts = True
     reach = ORDERED
+    first_reach = FIRST_ORDERED
 
     def __init__(self, prior: Auto, snapshot: Snapshot) -> None:
         self.prior, self.times, self.calendar = prior, np.asarray(snapshot.times), calendar_of(snapshot)
@@ -337,29 +350,44 @@ class AutoHooks(Hooks):
         topics, self.rehearsed_topics = self.rehearsed_topics or {}, None
         self.learnt = Rehearsed([topics[qid] for qid in sorted(topics)])
 
+    def ordered(self, engine: Engine, result: Result, found: Ranked) -> Ranked | None:
+        told, unit = self._told(engine, result, found)
+        if self.rehearsed_topics is not None or not told.is_on or unit == 0.0:
+            return None
+        docs, scores = found
+        rho = told.along(self.times[docs].astype(np.float64), len(docs))
+        return np.argsort(-(scores + unit * rho), kind="stable"), np.exp(self.prior.learning * rho)
+
     def adjusted(self, engine: Engine, result: Result, found: Ranked, others: Others | None) -> Ranked | None:
+        told, unit = self._told(engine, result, found)
+        if self.rehearsed_topics is not None:
+            if told.around is not None:
+                self.rehearsed_topics[result.query.qid] = told.around
+            return None
+        in_time = result.feedback is not None and result.feedback.emphasis is not None
+        if not told.is_on or unit == 0.0:
+            result.notes.append(told.note((), in_time))
+            return None
+        docs, scores = found
+        if others is not None and told.a_b > 0.0:
+            more, theirs = others(self.calendar.around(told.there, told.sure, docs))
+            docs, scores = np.concatenate([docs, more]), np.concatenate([scores, theirs])
+        times = self.times[docs].astype(np.float64)
+        rho = told.along(times, len(found[0]))
+        result.notes.append(told.note(_pictured(times, rho), in_time))
+        return docs, scores + unit * rho
+
+    def _told(self, engine: Engine, result: Result, found: Ranked) -> tuple[Told, float]:
+        """What the first documents' times tell, and u."""
         docs, scores = found
         unit, z = loops.standardised(scores, SPREAD_DEPTH, self.prior.docs)
         times = self.times[docs].astype(np.float64)
         first, there = self._first(result, docs, times, z), self.calendar.there(engine.allowed)
-        around = self._around(result.query, first, times[self.prior.docs :], there)
-        if self.rehearsed_topics is not None:
-            if around is not None:
-                self.rehearsed_topics[result.query.qid] = around
-            return None
         told = Told(self.prior, first, self.calendar, there)
+        around = self._around(result.query, first, times[self.prior.docs :], there)
         if around is not None:
             told.ask(around, self.learnt.habit(around.time, engine.allowed is not None))
-        if not told.is_on or unit == 0.0:
-            result.notes.append(told.note(()))
-            return None
-        if others is not None and told.a_b > 0.0:
-            more, theirs = others(self.calendar.around(there, told.sure, docs))
-            docs, scores = np.concatenate([docs, more]), np.concatenate([scores, theirs])
-            times = np.concatenate([times, self.times[more].astype(np.float64)])
-        rho = told.along(times, len(found[0]))
-        result.notes.append(told.note(_pictured(times, rho)))
-        return docs, scores + unit * rho
+        return told, unit
 
     def _first(self, result: Result, docs: np.ndarray, times: Floats, z: Floats) -> First:
         """The first documents, or the judged ones, which all rank first."""
@@ -399,7 +427,7 @@ class Told:
     """What the times of one query's first documents tell: evidence, beliefs, and ρ along time."""
 
     def __init__(self, prior: Auto, first: First, calendar: Calendar, there: There) -> None:
-        self.prior, self.first = prior, first
+        self.prior, self.first, self.there = prior, first, there
         self.bursts = self.nearness = 0.0  # nats of evidence
         self.around: Around | None = None
         self.habit, self.share = UNLEARNT, 0.0
@@ -455,7 +483,7 @@ class Told:
             loops.add_log(rho, ratios[loops.levels_to(times, self.around.time)], times, self.a_q, FLOOR, n_ranked)
         return rho
 
-    def note(self, curve: tuple[tuple[int, float], ...]) -> AutoTimeNote:
+    def note(self, curve: tuple[tuple[int, float], ...], learnt_in_time: bool) -> AutoTimeNote:
         return AutoTimeNote(
             prior=Auto.name,
             bursts=self.bursts,
@@ -467,6 +495,7 @@ class Told:
             asked_at=None if self.around is None else self.around.time,
             densest=self._densest,
             curve=curve,
+            learnt_in_time=learnt_in_time,
         )
 
     @property

@@ -103,20 +103,20 @@ class Ratio:
         total = self.size * self.gain
         return 1.0 - self.price / total if total > self.price else 0.0
 
-    def added(self, scores: Floats, times: np.ndarray, docs: np.ndarray, factor: float) -> Floats:
-        """score + factor · ρ(t_D) for each of ``docs``; ``times`` are those of the whole snapshot."""
+    def added(self, scores: Floats, times: np.ndarray, factor: float) -> Floats:
+        """score + factor · ρ(t) of documents of these times."""
         if factor == 0.0 or (self.table is None and self.exact is None):
             return scores
         if self.exact is not None:
-            return loops.add_recency(scores, times, docs, *(*self.exact, factor))
-        return loops.add_table(scores, times, docs, self.table, self.low, self.step, self.now, self.future, factor)
+            return loops.add_recency(scores, times, *(*self.exact, factor))
+        return loops.add_table(scores, times, self.table, self.low, self.step, self.now, self.future, factor)
 
     def pictured(self, low: float, high: float, weight: float) -> tuple[tuple[int, float], ...]:
         """w·ρ at equal distances from the first time to the last; nothing where it is 0 throughout."""
         if weight == 0.0 or not high > low or (self.table is None and self.exact is None):
             return ()
         times = np.linspace(low, high, PICTURED).astype(np.int64)
-        added = self.added(np.zeros(PICTURED), times, np.arange(PICTURED), weight)
+        added = self.added(np.zeros(PICTURED), times, weight)
         return tuple(zip(times.tolist(), added.tolist(), strict=True))
 
 

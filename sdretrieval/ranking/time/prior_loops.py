@@ -41,11 +41,10 @@ def _log_faded(kind, p, q, radius, table, floor, age, h):
 
 
 @njit(cache=True, nogil=True)
-def time_span(times, docs):
-    """First and last time of the dated ones among some documents; inf and -inf where none is."""
+def time_span(times):
+    """First and last time of the dated ones; inf and -inf where none is."""
     low, high = inf, -inf
-    for d in docs:
-        t = times[d]
+    for t in times:
         if t != UNDATED:
             low = min(low, float(t))
             high = max(high, float(t))
@@ -133,15 +132,15 @@ def recency_table(shape, floor, t_q, h, log_mean, low, step, bins):
 
 
 @njit(cache=True, nogil=True)
-def add_table(scores, times, docs, table, low, step, now, future, factor):
+def add_table(scores, times, table, low, step, now, future, factor):
     """scores + factor · ρ(t_D), ρ interpolated between the middles of the bins, and ``future`` after ``now``.
 
     Undated documents have ρ = 0.
     """
-    out = np.empty(len(docs))
+    out = np.empty(len(times))
     last, per_ms = len(table) - 1, 1.0 / step
-    for i in range(len(docs)):
-        t = times[docs[i]]
+    for i in range(len(times)):
+        t = times[i]
         if t == UNDATED:
             out[i] = scores[i]
             continue
@@ -160,12 +159,12 @@ def add_table(scores, times, docs, table, low, step, now, future, factor):
 
 
 @njit(cache=True, nogil=True)
-def add_recency(scores, times, docs, shape, floor, t_q, h, log_mean, factor):
+def add_recency(scores, times, shape, floor, t_q, h, log_mean, factor):
     """The same with ρ of each document computed as it is: for kernels too sharp for a table."""
     kind, p, q, radius, table, _ = shape
-    out = np.empty(len(docs))
-    for i in range(len(docs)):
-        t = times[docs[i]]
+    out = np.empty(len(times))
+    for i in range(len(times)):
+        t = times[i]
         if t == UNDATED:
             out[i] = scores[i]
         else:

@@ -32,20 +32,9 @@ from sdretrieval.ranking.notes import TimeNote
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.retrieval import candidates_of
 from sdretrieval.ranking.time.auto import Auto, AutoPrior
-from sdretrieval.ranking.time.base import TimeWrapper, described
-from sdretrieval.ranking.time.best import Ties, best_places
+from sdretrieval.ranking.time.base import ORDERED, TimeWrapper, described
 from sdretrieval.ranking.time.drifting_background import Drifting, DriftingBackground
-from sdretrieval.ranking.time.prior import (
-    AUTO,
-    COMPARED,
-    EVIDENCE,
-    SPREAD_DEPTH,
-    Density,
-    Prior,
-    Ratio,
-    Recency,
-    weight_of,
-)
+from sdretrieval.ranking.time.prior import AUTO, COMPARED, EVIDENCE, SPREAD_DEPTH, Density, Prior, Recency, weight_of
 from sdretrieval.ranking.time.prior import Ranked as Evidence
 from sdretrieval.ranking.time.prior_loops import survey, time_span
 from sdretrieval.ranking.wrapper import Hooks, Others, Ranked, View, Wrapper, followed
@@ -99,19 +88,17 @@ class TimePrior(TimeWrapper):
         return PriorHooks(self, engine.snapshot)
 
     @property
-    def depth(self) -> int:
-        """How many of the best documents the prior looks at."""
-        return max(SPREAD_DEPTH, COMPARED * self.time_docs)
+    def reach(self) -> int:
+        """How many first documents are ordered anew: all that the prior looks at, and not fewer than ``auto`` does."""
+        return max(ORDERED, COMPARED * self.time_docs)
 
-    def decide(
-        self, result: Result, scores: Floats, times: np.ndarray, span: tuple[float, float], times_of_docs: Any
-    ) -> tuple[Ratio, float]:
-        """ρ, and the factor it is added with: w times the spread of the best scores. Noted in the result.
+    def added(self, result: Result, scores: Floats, times: np.ndarray, times_of_docs: Any) -> Floats:
+        """The scores of documents in rank order, of these times, with the prior. It is noted in the result.
 
-        ``scores`` and ``times`` are those of the ``depth`` best documents in rank order, ``span`` the first and last
-        time of all that are ranked; ``times_of_docs[docs]`` are the times of feedback documents.
+        ``times_of_docs[docs]`` are the times of feedback documents.
         """
         n, feedback, query_time = self.time_docs, result.feedback, result.query.time
+        low, high = time_span(times)
         by = {"rank": 1, "uniform": 2}.get(self.evidence, 0)
         unit, compared, first, weights = survey(scores, times, n, COMPARED * n, SPREAD_DEPTH, TEMPERATURE, by)
         if feedback is not None and (feedback.judged or self.evidence == "posterior"):
@@ -122,28 +109,23 @@ class TimePrior(TimeWrapper):
             kept = np.isfinite(first) & (weights > 0)
             first, weights = first[kept], weights[kept] / max(float(weights[kept].sum()), 1e-300)
         ratio = self.prior.ratio(
-            Evidence(None if query_time is None else float(query_time), *span, compared, first, weights)
+            Evidence(None if query_time is None else float(query_time), low, high, compared, first, weights)
         )
         weight = weight_of(self.prior, ratio, self.weight)
         about = (self.prior.name, weight, ratio.gain, ratio.size, ratio.bandwidth, ratio.has_time)
-        result.notes.append(TimeNote(*about, ratio.pictured(*span, weight)))
-        return ratio, weight * unit
+        result.notes.append(TimeNote(*about, ratio.pictured(low, high, weight)))
+        return ratio.added(scores, times, weight * unit)
 
 
 class PriorHooks(Hooks):
     adjusts = True
 
     def __init__(self, wrapper: TimePrior, snapshot: Snapshot) -> None:
-        self.wrapper, self.ranks, self.times = wrapper, snapshot.docid_rank, np.asarray(snapshot.times)
+        self.wrapper, self.times, self.reach = wrapper, np.asarray(snapshot.times), wrapper.reach
 
     def adjusted(self, engine: Engine, result: Result, found: Ranked, others: Others | None) -> Ranked | None:
         docs, scores = found
-        if len(docs) == 0:
-            return None
-        places = best_places(scores, self.wrapper.depth, Ties(self.ranks, docs))
-        best, span = self.times[docs[places]], time_span(self.times, docs)
-        ratio, factor = self.wrapper.decide(result, scores[places], best, span, self.times)
-        return docs, ratio.added(scores, self.times, docs, factor)
+        return (docs, self.wrapper.added(result, scores, self.times[docs], self.times)) if len(docs) else None
 
 
 # -- as-of retrieval ---------------------------------------------------------------------------------------------
