@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 import sys
 import time
@@ -25,8 +24,8 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from benchmarks.collections import ROOT, SHARED, Collection
-from benchmarks.kept import BESIDE
+from benchmarks.collections import ROOT, SHARED, THREADS, Collection
+from benchmarks.kept import BESIDE, KEPT, kept
 from sdretrieval.core.files import atomic_writer
 from sdretrieval.core.plotting import empty_figure
 from sdretrieval.learn.lcsc import LocalContextSparseCoding, Sequences
@@ -35,7 +34,7 @@ from sdretrieval.learn.lcsc.pictures import COLOURS, png_strips
 from sdretrieval.learn.lcsc.segmentation import p_k, segment, theme_shares, window_diff
 from sdretrieval.learn.lcsc.sequences import lucene_words, sequences
 
-KEPT = ROOT / ".cache" / "results" / "topics"
+TRACES = KEPT / "topics"
 DOCS = ROOT / "docs"
 LAMBDA, RHO = 1e-2, 1e-4  # the paper's, Figure 5
 STEPS = 6  # dictionary steps: the objective falls by 3 % or less after that
@@ -48,7 +47,6 @@ SMALL = 300  # topics, where λ and ρ are searched and steps are watched
 LAMBDAS, RHOS = (1e-3, 1e-2, 1e-1), (1e-5, 1e-4, 1e-2)
 LEAST_DOCUMENTS = 18  # of a word: gives a vocabulary near the paper's 6,328
 BLOCK = 50  # words of what LDA takes for a document within the Paris article
-THREADS = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
 
 
 # -- 20 Newsgroups -------------------------------------------------------------------------------------------------
@@ -89,14 +87,7 @@ def news(name: str) -> News:
 
 
 def _kept(name: str, make: Callable[[], dict]) -> dict:
-    """What ``make`` gives, made once."""
-    KEPT.mkdir(parents=True, exist_ok=True)
-    path = KEPT / f"{name}.json"
-    if not path.is_file():
-        made = make()
-        path.with_suffix(".tmp").write_text(json.dumps(made))
-        os.replace(path.with_suffix(".tmp"), path)
-    values = json.loads(path.read_text())
+    values = kept(f"topics/{name}", make)
     print(f"{name}: {values['accuracy']:.2f} ({values.get('seconds', 0):.0f} s)", file=sys.stderr, flush=True)
     return values
 
@@ -563,7 +554,7 @@ def retrieval_part() -> str:
     from sdretrieval.ranking.registry import make_ranker
 
     found: dict[str, list] = {name: [] for name in SPACES}
-    KEPT.mkdir(parents=True, exist_ok=True)
+    TRACES.mkdir(parents=True, exist_ok=True)
     for name in RETRIEVED:
         c = Collection(name)
         if not topics_file(c.index).is_file():
@@ -573,7 +564,7 @@ def retrieval_part() -> str:
         for label, space in SPACES.items():
             passages = PassageRanker(passage_weight=0.0 if "α" in label else 0.4, mu=200.0, passage_bandwidth=10.0)
             ranker = passages if "passage" in label else make_ranker(label)
-            trace = KEPT / f"{name}-{label.replace(' ', '').replace(',', '-')}.jsonl"
+            trace = TRACES / f"{name}-{label.replace(' ', '').replace(',', '-')}.jsonl"
             found[label].append(tune(problem, ranker, space_of(ranker, space), trace=trace).values)
     lines = [
         "### Passage-aware ranking",
