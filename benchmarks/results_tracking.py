@@ -113,15 +113,20 @@ class Setting:
 
 
 def evidence_of(model: TrackingModel, background: Background, stream: MatrixStream) -> Evidence:
-    """Evidence.of, for the language models all documents at once."""
-    if model.name not in ("rm", "sd"):
-        return Evidence.of(model, background, stream)
+    """Evidence.of, all documents at once."""
     counts = stream.counts
+    words = counts.indices.astype(np.int64)
     rows = np.repeat(np.arange(len(stream)), np.diff(counts.indptr))
     lengths = np.asarray(counts.sum(axis=1)).ravel()
+    if model.name == "tfidf":
+        weights = counts.data * background.idf(counts.indices)
+        norms = np.sqrt(np.bincount(rows, weights**2, len(stream)))
+        return Evidence(words, weights / norms[rows], np.zeros(len(stream)))
+    if model.name == "nb":
+        return Evidence(words, counts.data.astype(float), lengths * np.log1p(-model.lambda_learn))
     p, lam = background.p(counts.indices), model.lambda_score
     phi = np.log1p(lam / ((1.0 - lam) * lengths[rows]) * counts.data / p)
-    return Evidence(counts.indices.astype(np.int64), phi, np.bincount(rows, p * phi, len(stream)))
+    return Evidence(words, phi, np.bincount(rows, p * phi, len(stream)))
 
 
 def in_time_order(corpus: LabelledCorpus) -> LabelledCorpus:
