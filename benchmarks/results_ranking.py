@@ -111,7 +111,7 @@ def _transferred_table() -> str:
         found = {n: evaluate(run, queries.collection.qrels, ("AP", "P@5")) for n, run in runs[queries.title].items()}
         cells = []
         for one in found.values():
-            error = _error(one.per_topic["AP"], found["ql"].per_topic["AP"])
+            error = error_of(one.per_topic["AP"], found["ql"].per_topic["AP"])
             cells.append(f"{one.mean['AP']:.4f}{error} / {one.mean['P@5']:.4f}")
         lines.append(f"| {queries.title} | " + " | ".join(cells) + " |")
     settings = "; ".join(
@@ -120,7 +120,7 @@ def _transferred_table() -> str:
     return "\n".join([*lines, "", f"Trained: {settings}.", "", "![precision against recall](ranking-curves.png)"])
 
 
-def _error(values: Mapping[str, float], others: Mapping[str, float]) -> str:
+def error_of(values: Mapping[str, float], others: Mapping[str, float]) -> str:
     """The standard error of the mean difference over topics, in brackets; nothing where there is none."""
     by_topic = np.array([value - others[qid] for qid, value in values.items()])
     return f" ({by_topic.std(ddof=1) / np.sqrt(len(by_topic)):.4f})" if by_topic.any() else ""
@@ -180,7 +180,7 @@ def _tuned_table() -> str:
     found = {name: [_cross_validated(Collection(c), name) for c in SEARCHED] for name in SHOWN}
     for name in SHOWN:
         cells = [
-            f"{np.mean(list(ap.values())):.4f}{_error(ap, found['ql'][i][0])} / {np.mean(list(p5.values())):.4f}"
+            f"{np.mean(list(ap.values())):.4f}{error_of(ap, found['ql'][i][0])} / {np.mean(list(p5.values())):.4f}"
             for i, (ap, p5) in enumerate(found[name])
         ]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
@@ -238,7 +238,7 @@ def _microblog_table() -> str:
     supplied = {name: [_whole(c, c.run(name)) for c in years] for name in ("QL", "RM3")}
 
     def cell(i: int, found: Evaluation) -> str:
-        error = _error(found.per_topic["AP"], supplied["RM3"][i].per_topic["AP"])
+        error = error_of(found.per_topic["AP"], supplied["RM3"][i].per_topic["AP"])
         return f"{found.mean['AP']:.4f}{error} / {found.mean['P@30']:.4f}"
 
     for name, found in supplied.items():
