@@ -655,10 +655,9 @@ def section(names: tuple[str, ...] = tuple(PARTS)) -> str:
         "Local context sparse coding (Kim et al. 2015): topics of the words around each position. "
         "See [THEMES.md](THEMES.md)."
     )
-    shown = [PARTS[name]() for name in names if name in ("news", "retrieval")]
-    news, _, curves = shown[0].partition("\n\n**Over K**") if shown else ("", "", "")
-    beside = [PARTS[name]() for name in names if name not in ("news", "retrieval")]
-    return "\n\n".join([introduction, news, *shown[1:], BESIDE, f"**Over K**{curves}" if curves else "", *beside])
+    made = {name: PARTS[name]() for name in names}
+    news, _, curves = made.pop("news", "").partition("\n\n**Over K**")
+    return "\n\n".join([introduction, news, BESIDE, f"**Over K**{curves}" if curves else "", *made.values()])
 
 
 if __name__ == "__main__":
