@@ -703,8 +703,8 @@ def parts(data: Posts, chosen: dict[str, tuple[float, float]], names: Sequence[s
         ),
         "hinge": (
             "### The hinge loss\n\nAUC with the squared loss, and what the squared hinge loss adds (standard error "
-            f"over months), with the same γ's; {HISTORY_LABELINGS} labelings. Both losses have the same solution where the "
-            "squared one puts no labelled post beyond its margin (y f > 1).\n\n",
+            f"over months), with the same γ's; {HISTORY_LABELINGS} labelings. Both losses have the same solution where "
+            "the squared one puts no labelled post beyond its margin (y f > 1).\n\n",
             hinge_table,
         ),
     }
