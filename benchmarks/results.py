@@ -1,6 +1,6 @@
 """``make results``: regenerate docs/RESULTS.md and docs/results/ from the collections in ../shared/data.
 
-python -m benchmarks.results             # everything; stopped, it goes on with the section it was at
+python -m benchmarks.results             # everything; stopped, it goes on with the sections it was at
 python -m benchmarks.results Ranking     # one section, and the page anew
 
 A section is a module's ``section()``: Markdown, of which what follows BESIDE goes into a file of its own in
@@ -10,14 +10,19 @@ docs/results/, so that the page holds the tables that answer a question.
 from __future__ import annotations
 
 import importlib
+import multiprocessing
+import os
 import platform
 import re
 import sys
-import time
+import traceback
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from math import inf
 from pathlib import Path
 
-from benchmarks.collections import ROOT, SHARED
-from benchmarks.kept import BESIDE, KEPT
+from benchmarks.collections import ROOT, SHARED, THREADS
+from benchmarks.kept import BESIDE, KEPT, Spent
 from sdretrieval import __version__
 from sdretrieval.core.files import atomic_writer
 
@@ -49,19 +54,54 @@ def main() -> None:
     if unknown:
         sys.exit(f"no section {unknown[0]!r}; the sections are: {', '.join(SECTIONS)}")
     done = DONE.read_text(encoding="utf-8").splitlines() if DONE.is_file() and not chosen else []
-    for heading in chosen or [heading for heading in SECTIONS if heading not in done]:
-        began = time.perf_counter()
-        text = importlib.import_module(SECTIONS[heading]).section()
-        minutes = (time.perf_counter() - began) / 60
-        write(heading, text.strip(), f"(*{minutes:.1f} minutes*)")
-        print(f"{heading}: {minutes:.1f} minutes", file=sys.stderr)
+    failed = []
+    for heading, text, minutes in made(longest_first(set(chosen or SECTIONS) - set(done))):
+        if text is None:
+            failed.append(heading)
+            continue
+        write(heading, text.strip(), f"(*{minutes:.1f} minutes of processor time*)")
+        print(f"{heading}: {minutes:.1f} minutes of processor time", file=sys.stderr, flush=True)
         if not chosen:
             done.append(heading)
             DONE.parent.mkdir(parents=True, exist_ok=True)
             with atomic_writer(DONE) as out:
                 out.write("\n".join(done))
+    if failed:
+        sys.exit(f"not made: {', '.join(failed)}; run it again for these")
     if not chosen:
         DONE.unlink(missing_ok=True)
+
+
+def longest_first(headings: Collection[str]) -> list[str]:
+    """By the minutes that the page tells, those it does not tell of first: so that no core waits long for another."""
+    told = re.findall(r"^## ([^\n]+)$(?:(?!^## ).)*?\(\*([\d.]+) minutes", _page(), flags=re.MULTILINE | re.DOTALL)
+    minutes = {heading: float(value) for heading, value in told}
+    return sorted(headings, key=lambda heading: (-minutes.get(heading, inf), list(SECTIONS).index(heading)))
+
+
+def made(headings: Sequence[str]) -> Iterator[tuple[str, str | None, float]]:
+    """Each section's text and processor minutes as they come, a process for each, as many at a time as there are
+    threads to use; None for the text of one that failed."""
+    at_once = min(THREADS, len(headings))
+    if at_once > 1:
+        os.environ["OMP_NUM_THREADS"] = "1"  # of each process: they make up for the threads
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(at_once, mp_context=context, max_tasks_per_child=1) as pool:
+        waiting = {pool.submit(make, heading): heading for heading in headings}
+        for one in as_completed(waiting):
+            if one.exception():
+                traceback.print_exception(one.exception())
+            yield waiting[one], *((None, 0.0) if one.exception() else one.result())
+
+
+def make(heading: str) -> tuple[str, float]:
+    spent = Spent()
+    text = importlib.import_module(SECTIONS[heading]).section()
+    return text, spent.seconds / 60
+
+
+def _page() -> str:
+    return PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""
 
 
 def write(heading: str, text: str, took: str = "") -> None:
@@ -74,8 +114,7 @@ def write(heading: str, text: str, took: str = "") -> None:
             out.write(f"# {heading}: the rest\n\nBeside [RESULTS.md](RESULTS.md#{name}).\n\n{beside.strip()}\n")
         _relink(FOLDER / f"{name}.md")
         took = f"More: [results/{name}.md](results/{name}.md). {took}"
-    page = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""
-    sections = dict(part.split("\n\n", 1) for part in re.split(r"^## ", page, flags=re.MULTILINE)[1:])
+    sections = dict(part.split("\n\n", 1) for part in re.split(r"^## ", _page(), flags=re.MULTILINE)[1:])
     sections[heading] = f"{shown.strip()}\n\n{took}"
     with atomic_writer(PAGE) as out:
         out.write(_introduction())

@@ -5,6 +5,7 @@ pairs. Labelings are columns of one problem: graph and kernel matrix are made on
 
     python -m benchmarks.results_evolving
     python -m benchmarks.results_evolving quarters tokens hinge      # these parts, with the γ's of docs/RESULTS.md
+    python -m benchmarks.results_evolving main                       # the table of the page, with its γ's
 """
 
 from __future__ import annotations
@@ -439,10 +440,15 @@ def table(columns: list[str], rows: dict[str, list[str]]) -> str:
 
 
 def tests(better: dict[tuple, Outcome], worse: dict[tuple, Outcome]) -> list[str]:
-    """Mean difference with a star where a paired t-test over months, Holm's correction over columns, is below 5 %."""
+    """Mean difference (standard error over months), with a star where a paired t-test over months, Holm's correction
+    over columns, is below 5 %."""
     months = [better[key].quality.mean(axis=1) - worse[key].quality.mean(axis=1) for key in better]
     p = correct([paired_t(d).p_value for d in months])
-    return [f"{100 * d.mean():+.2f}{'*' if q < 0.05 else ''}" for d, q in zip(months, p, strict=True)]
+    errors = [d.std(ddof=1) / np.sqrt(len(d)) for d in months]
+    return [
+        f"{100 * d.mean():+.2f} ({100 * e:.2f}){'*' if q < 0.05 else ''}"
+        for d, e, q in zip(months, errors, p, strict=True)
+    ]
 
 
 def name_of(lists: tuple[str, ...]) -> str:
@@ -646,7 +652,7 @@ whose text stands in several lists. Settings chosen on {name_of(CHOSEN_ON)} with
 for each method ({min(sizes)} to {max(sizes)} posts a month there): {settings}. SSL-E (18) is the paper's; SSL-E (13)
 the same without the constraint that a month's classifier lies in the span of that month's posts. Local logistic
 regression (online kernel, supervised) sees the same labels up to and including the month, and no unlabelled post.
-Differences: * where a paired t-test over months, Holm's correction over the columns, gives p < 5 %.
+Differences: (standard error over months), * where a paired t-test, Holm's correction over the columns, gives p < 5 %.
 
 {text}
 
@@ -697,7 +703,8 @@ def parts(data: Posts, chosen: dict[str, tuple[float, float]], names: Sequence[s
         ),
         "hinge": (
             "### The hinge loss\n\nAUC with the squared loss, and what the squared hinge loss adds (standard error "
-            f"over months), with the same γ's; {HISTORY_LABELINGS} labelings.\n\n",
+            f"over months), with the same γ's; {HISTORY_LABELINGS} labelings. Both losses have the same solution where "
+            "the squared one puts no labelled post beyond its margin (y f > 1).\n\n",
             hinge_table,
         ),
     }
@@ -705,4 +712,6 @@ def parts(data: Posts, chosen: dict[str, tuple[float, float]], names: Sequence[s
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["main"]:  # with the γ's of the page
+        sys.exit(print(main_table(posts(True), {**PUBLISHED, LOGISTIC: (inf, 10.0)})[0]))
     print(parts(posts(True), PUBLISHED, sys.argv[1:]) if sys.argv[1:] else section())

@@ -10,12 +10,14 @@ parameters of Table 5.3 away from the collection that they were tuned on; and ru
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
 
 from benchmarks.collections import Collection
 from benchmarks.kept import BESIDE
+from benchmarks.results_ranking import error_of
 from sdretrieval.collection.records import Qrels
 from sdretrieval.evaluate import evaluate
 from sdretrieval.evaluate.fuse import Fusion, fuse
@@ -24,6 +26,7 @@ from sdretrieval.evaluate.tune import FusionProblem, Problem, fusion_space, spac
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.retrieval import search
 
+Values = Mapping[str, float]  # by topic
 SEARCHED = ("cacm", "cranfield", "npl")
 JUDGED = 2  # documents of each kind
 FUSED = ("sd3", "rm3", "sd")
@@ -71,21 +74,23 @@ def cross_entropies() -> str:
     rows = {label: [_tuned(Collection(name), *how) for name in SEARCHED] for label, how in CROSS_ENTROPY.items()}
     return _table(
         "### Which way round: topic or document cross-entropy",
-        "MAP ± its standard error over topics; the smoothing that a model has is tuned by cross-validation over "
-        "topics, the rest is as shipped. T: the topic's words under the document's model, as language models rank. D: "
+        "MAP (standard error of the difference to the T row above); the smoothing that a model has is tuned by "
+        "cross-validation over topics, the rest is as shipped. T: the topic's words under the document's model, as "
+        "language models rank. D: "
         "the document's words under the topic's model, as naïve Bayes would (thesis, sections 2.3 and 2.4).",
         rows,
+        {label for label in rows if label.startswith("T")},
     )
 
 
-def _tuned(c: Collection, model: str, settings: dict[str, Any], params: list[str]) -> str:
+def _tuned(c: Collection, model: str, settings: dict[str, Any], params: list[str]) -> Values:
     ranker = make_ranker(model).with_(**settings)
     problem = Problem(c.snapshot, c.queries, c.qrels)
-    return _cell(tune(problem, ranker, space_of(ranker, params), method="grid").values)
+    return tune(problem, ranker, space_of(ranker, params), method="grid").values
 
 
 def true_feedback() -> str:
-    rows: dict[str, list[str]] = {label: [] for label in TRUE_FEEDBACK}
+    rows: dict[str, list[Values]] = {label: [] for label in TRUE_FEEDBACK}
     topics = []
     for name in SEARCHED:
         c = Collection(name)
@@ -97,14 +102,16 @@ def true_feedback() -> str:
             ranker = make_ranker(model).with_(**settings)
             judged = None if model == "bm25" else seen if with_refused else relevant
             run = search(c.snapshot, [t for t in c.topics if t.qid in seen], ranker, judged=judged)
-            rows[label].append(_cell(evaluate(residual_run(run, seen), left, ["AP"], complete=True).per_topic["AP"]))
+            rows[label].append(evaluate(residual_run(run, seen), left, ["AP"], complete=True).per_topic["AP"])
     return _table(
         "### Feedback from two judged documents",
-        "MAP ± its standard error in residual rankings. A user judges from the top of BM25's ranking until there are "
+        "MAP (standard error of the difference to the model's *judged alone*) in residual rankings. A user "
+        "judges from the top of BM25's ranking until there are "
         "two relevant documents; those, and its first two that are not relevant, are taken out of every run and out of "
         f"the judgments. Topics that keep a relevant document: {', '.join(topics)}. A weight is that of the query, or "
         "of the best unjudged document, where a judged document has 1.",
         rows,
+        {label for label in rows if label.startswith("bm25") or label.endswith("judged alone")},
     )
 
 
@@ -122,13 +129,14 @@ def judged_of(c: Collection) -> tuple[Qrels, Qrels]:
 
 
 def iterations() -> str:
-    rows: dict[str, list[str]] = {}
+    rows: dict[str, list[Values]] = {}
     for how in ("rescaled", "likelihood"):
         for n in (1, 2, 3, 5):
             if n > 1 or not rows:
                 label = "1" if n == 1 else f"{n}, later_e_steps={how}"
                 rows[label] = [_shipped(Collection(name), "sd", iterations=n, later_e_steps=how) for name in SEARCHED]
-    return _table("### More than one iteration of EM", "MAP ± its standard error of sd, else as shipped.", rows)
+    text = "MAP (standard error of the difference to one iteration) of sd, else as shipped."
+    return _table("### More than one iteration of EM", text, rows, {"1"})
 
 
 def papers_values() -> str:
@@ -139,13 +147,15 @@ def papers_values() -> str:
             rows[f"{model}, {profile}"] = cells
     return _table(
         "### Table 5.3's values away from home",
-        "MAP ± its standard error. The thesis tuned them on AP news, with 100 feedback documents.",
+        "MAP (standard error of the difference to the default). The thesis tuned them on AP news, with 100 feedback "
+        "documents.",
         rows,
+        {label for label in rows if label.endswith("default")},
     )
 
 
 def fusion() -> str:
-    rows: dict[str, list[str]] = {"sd3 alone": [], **{" ".join(filter(None, how)): [] for how in FUSIONS}}
+    rows: dict[str, list[Values]] = {"sd3 alone": [], **{" ".join(filter(None, how)): [] for how in FUSIONS}}
     rows["combsum minmax, weights cross-validated"] = []
     for name in SEARCHED:
         c = Collection(name)
@@ -154,34 +164,36 @@ def fusion() -> str:
         made = [runs["sd3"], *(fuse(list(runs.values()), method=m, normalise=n) for m, n in FUSIONS)]
         start = Fusion(weights=dict.fromkeys(runs, 1.0))
         tuned = tune(FusionProblem(runs, judged), start, fusion_space(start))
-        cells = [_cell(evaluate(run, judged, ["AP"], complete=True).per_topic["AP"]) for run in made]
-        for row, cell in zip(rows.values(), [*cells, _cell(tuned.values)], strict=True):
-            row.append(cell)
+        values = [evaluate(run, judged, ["AP"], complete=True).per_topic["AP"] for run in made]
+        for row, one in zip(rows.values(), [*values, tuned.values], strict=True):
+            row.append(one)
     return _table(
         "### Runs fused",
-        f"MAP ± its standard error of {', '.join(FUSED)}, each as shipped, fused. Cross-validated weights: each topic "
-        "with those that were chosen without it.",
+        f"MAP (standard error of the difference to sd3 alone) of {', '.join(FUSED)}, each as shipped, fused. "
+        "Cross-validated weights: each topic with those that were chosen without it.",
         rows,
+        {"sd3 alone"},
     )
 
 
-def _shipped(c: Collection, model: str, profile: str = "default", **settings: Any) -> str:
+def _shipped(c: Collection, model: str, profile: str = "default", **settings: Any) -> Values:
     run = search(c.snapshot, c.topics, make_ranker(model, settings, profile=profile))
-    return _cell(evaluate(run, _with_relevant(c), ["AP"], complete=True).per_topic["AP"])
+    return evaluate(run, _with_relevant(c), ["AP"], complete=True).per_topic["AP"]
 
 
 def _with_relevant(c: Collection) -> Qrels:
     return Qrels({qid: grades for qid, grades in c.qrels.items() if any(grade > 0 for grade in grades.values())})
 
 
-def _cell(values: Mapping[str, float]) -> str:
-    found = np.array(list(values.values()))
-    return f"{found.mean():.4f} ± {found.std(ddof=1) / np.sqrt(len(found)):.3f}"
-
-
-def _table(heading: str, text: str, rows: Mapping[str, list[str]]) -> str:
+def _table(heading: str, text: str, rows: Mapping[str, list[Values]], bases: AbstractSet[str]) -> str:
+    """Means, and the standard errors of their differences to the nearest row above that is one of ``bases``."""
     lines = [heading, "", text, "", "| | " + " | ".join(SEARCHED) + " |", "|---|" + "---|" * len(SEARCHED)]
-    return "\n".join([*lines, *(f"| {label.strip()} | " + " | ".join(cells) + " |" for label, cells in rows.items())])
+    base: list[Values] = []
+    for label, found in rows.items():
+        base = found if label in bases else base
+        cells = [f"{np.mean(list(v.values())):.4f}{error_of(v, b)}" for v, b in zip(found, base, strict=True)]
+        lines.append(f"| {label.strip()} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

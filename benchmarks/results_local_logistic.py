@@ -189,18 +189,18 @@ training half; the global model's C likewise. Standard errors of differences are
 
 {summary}
 
+{BESIDE}
+
 Threads apart:
 
-{apart}"""
-    if names:
-        return f"{shown}\n\nRandom halves:\n\n{halves}"
-    return f"""{shown}
-
-{BESIDE}
+{apart}
 
 Posts dealt out at random, answers of one thread on both sides:
 
-{halves}
+{halves}"""
+    if names:
+        return shown
+    return f"""{shown}
 
 Figure 10's comparison on {name_of(CURVE)}, random halves, by the number of training posts:
 

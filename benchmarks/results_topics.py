@@ -13,20 +13,19 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from benchmarks.collections import ROOT, SHARED, Collection
-from benchmarks.kept import BESIDE
+from benchmarks.collections import ROOT, SHARED, THREADS, Collection
+from benchmarks.kept import BESIDE, KEPT, kept
 from sdretrieval.core.files import atomic_writer
 from sdretrieval.core.plotting import empty_figure
 from sdretrieval.learn.lcsc import LocalContextSparseCoding, Sequences
@@ -35,7 +34,7 @@ from sdretrieval.learn.lcsc.pictures import COLOURS, png_strips
 from sdretrieval.learn.lcsc.segmentation import p_k, segment, theme_shares, window_diff
 from sdretrieval.learn.lcsc.sequences import lucene_words, sequences
 
-KEPT = ROOT / ".cache" / "results" / "topics"
+TRACES = KEPT / "topics"
 DOCS = ROOT / "docs"
 LAMBDA, RHO = 1e-2, 1e-4  # the paper's, Figure 5
 STEPS = 6  # dictionary steps: the objective falls by 3 % or less after that
@@ -47,8 +46,8 @@ HELLINGER_SIZES = (1000, 4000)
 SMALL = 300  # topics, where λ and ρ are searched and steps are watched
 LAMBDAS, RHOS = (1e-3, 1e-2, 1e-1), (1e-5, 1e-4, 1e-2)
 LEAST_DOCUMENTS = 18  # of a word: gives a vocabulary near the paper's 6,328
+STRIP_TOPICS = 15  # of one long text
 BLOCK = 50  # words of what LDA takes for a document within the Paris article
-THREADS = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
 
 
 # -- 20 Newsgroups -------------------------------------------------------------------------------------------------
@@ -89,14 +88,7 @@ def news(name: str) -> News:
 
 
 def _kept(name: str, make: Callable[[], dict]) -> dict:
-    """What ``make`` gives, made once."""
-    KEPT.mkdir(parents=True, exist_ok=True)
-    path = KEPT / f"{name}.json"
-    if not path.is_file():
-        made = make()
-        path.with_suffix(".tmp").write_text(json.dumps(made))
-        os.replace(path.with_suffix(".tmp"), path)
-    values = json.loads(path.read_text())
+    values = kept(f"topics/{name}", make)
     print(f"{name}: {values['accuracy']:.2f} ({values.get('seconds', 0):.0f} s)", file=sys.stderr, flush=True)
     return values
 
@@ -110,8 +102,9 @@ def lcsc(
     lam: float = LAMBDA,
     rho: float = RHO,
     steps: int = STEPS,
+    quick: bool = False,
 ) -> dict:
-    """Accuracy, and what it took. Topics see no labels and no test documents."""
+    """Accuracy, and what it took. Topics see no labels and no test documents. ``quick``: one classifier, not chosen."""
 
     def make() -> dict:
         settings = {"bandwidth": bandwidth, "sparsity": lam, "coupling": rho, "loss": loss, "max_iter": steps}
@@ -123,7 +116,7 @@ def lcsc(
         z_test = model.transform(task.test)
         coding = time.perf_counter() - began
         return {
-            **classified(z_train, z_test, task),
+            **classified(z_train, z_test, task, **(QUICK if quick else {})),
             "seconds": seconds,
             "microseconds": 1e6 * coding / task.test.n_tokens,
             "steps": model.n_iter_,
@@ -131,7 +124,7 @@ def lcsc(
             "nnz": z_test.nnz / z_test.shape[0],
         }
 
-    return _kept(f"{task.name}-lcsc-{loss}-{n_topics}-{bandwidth:g}-{lam:g}-{rho:g}-{steps}", make)
+    return _kept(f"{task.name}-lcsc-{loss}-{n_topics}-{bandwidth:g}-{lam:g}-{rho:g}-{steps}{'-quick' * quick}", make)
 
 
 def lda(task: News, n_topics: int) -> dict:
@@ -168,7 +161,16 @@ def ngrams(task: News, n: int, most: int | None = None) -> dict:
     return _kept(f"{task.name}-ngram-{n}-{most or 'all'}", make)
 
 
-def classified(train: csr_matrix, test: csr_matrix, task: News) -> dict:
+QUICK = {"ways": ("root",), "Cs": (0.5,)}
+
+
+def classified(
+    train: csr_matrix,
+    test: csr_matrix,
+    task: News,
+    ways: Sequence[str] = ("plain", "root", "tf-idf"),
+    Cs: Sequence[float] = (0.1, 0.5, 2.0),
+) -> dict:
     """A linear SVM on rows of unit length; C by 3-fold cross-validation on training documents, and so is whether
     features enter as they are, as roots, or times idf. Accuracy of each of the three is told too."""
     from sklearn.feature_extraction.text import TfidfTransformer
@@ -178,7 +180,7 @@ def classified(train: csr_matrix, test: csr_matrix, task: News) -> dict:
 
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
     found: dict[str, tuple[float, float, float]] = {}  # validation, accuracy, C
-    for how in ("plain", "root", "tf-idf"):
+    for how in ways:
         if how == "tf-idf":
             idf = TfidfTransformer(sublinear_tf=False).fit(train)
             rows = [idf.transform(x) for x in (train, test)]
@@ -186,7 +188,7 @@ def classified(train: csr_matrix, test: csr_matrix, task: News) -> dict:
             rows = [normalize(x if how == "plain" else x.sqrt()) for x in (train, test)]
         scores = {
             C: float(cross_val_score(LinearSVC(C=C, random_state=0), rows[0], task.y_train, cv=folds).mean())
-            for C in (0.1, 0.5, 2.0)
+            for C in Cs
         }
         C = max(scores, key=lambda one: scores[one])
         accuracy = LinearSVC(C=C, random_state=0).fit(rows[0], task.y_train).score(rows[1], task.y_test)
@@ -287,16 +289,16 @@ def news_part() -> str:
 
 def convergence_part(task: News) -> str:
     """What Figure 5 says of bandwidths: a narrow one converges fast to little, a wide one slowly."""
-    watched = (0, 1, 2, 4, STEPS)
+    watched = (0, 1, 2, STEPS)
     lines = [
-        f"**Step by step** (Figure 5's convergence, K = {SMALL}): test accuracy after so many dictionary steps / share "
-        "of the objective still to fall, of all that it falls.",
+        f"**Step by step** (Figure 5's convergence, K = {SMALL}; features as roots, C = 0.5): test accuracy after so "
+        "many dictionary steps / share of the objective still to fall, of all that it falls.",
         "",
         "| h | " + " | ".join(map(str, watched)) + " |",
         "|---|" + "---|" * len(watched),
     ]
     for h in BANDWIDTHS:
-        found = [lcsc(task, SMALL, h, steps=n) for n in watched]
+        found = [lcsc(task, SMALL, h, steps=n, quick=True) for n in watched]
         curve = found[-1]["objective"]
         left = [(curve[n] - curve[-1]) / (curve[0] - curve[-1]) for n in watched]
         cells = [f"{one['accuracy']:.1f} / {100 * share:.0f} %" for one, share in zip(found, left, strict=True)]
@@ -306,10 +308,11 @@ def convergence_part(task: News) -> str:
 
 def search_part(task: News) -> str:
     """λ and ρ by cross-validation on training documents."""
-    found = {(lam, rho): lcsc(task, SMALL, lam=lam, rho=rho) for lam in LAMBDAS for rho in RHOS}
+    found = {(lam, rho): lcsc(task, SMALL, lam=lam, rho=rho, quick=True) for lam in LAMBDAS for rho in RHOS}
     best = max(found, key=lambda one: found[one]["validation"])
     lines = [
-        f"**λ and ρ** (K = {SMALL}, h = 1): accuracy by cross-validation / on test documents. By the former "
+        f"**λ and ρ** (K = {SMALL}, h = 1, features as roots, C = 0.5): accuracy by cross-validation / on test "
+        "documents. By the former "
         f"λ = {best[0]:g}, ρ = {best[1]:g} is best.",
         "",
         "| λ | " + " | ".join(f"ρ = {rho:g}" for rho in RHOS) + " |",
@@ -357,11 +360,24 @@ class LongText:
     paragraphs: list[tuple[int, int]]
 
 
+LISTS = "See also|Notes|Explanatory notes|Footnotes|Citations|References|Further reading|External links"
+
+
+def article(text: str) -> LongText:
+    """An article of Wikipedia as plain text, without the lists of links at its end."""
+    lines = re.split(rf"^==\s*(?:{LISTS})\s*==", text, maxsplit=1, flags=re.MULTILINE)[0].splitlines()
+    headings = [re.fullmatch(r"(=+)\s*(.*?)\s*=+", line.strip()) for line in lines]
+    return long_text(lines, [0 if one is None else 1 + (len(one[1]) > 2) for one in headings])
+
+
 def paris() -> LongText:
-    """What follows "See also" is lists of links, and left out."""
-    text = (SHARED / "wiki_paris" / "Paris.txt").read_text(encoding="utf-8").split("== See also ==")[0]
-    headings = [re.fullmatch(r"(=+)\s*(.*?)\s*=+", line.strip()) for line in text.splitlines()]
-    return long_text(text.splitlines(), [0 if one is None else 1 + (len(one[1]) > 2) for one in headings])
+    return article((SHARED / "wiki_paris" / "Paris.txt").read_text(encoding="utf-8"))
+
+
+def other_cities() -> dict[str, LongText]:
+    with gzip.open(SHARED / "wiki_paris" / "docs.jsonl.gz", "rt", encoding="utf-8") as lines:
+        records = [json.loads(line) for line in lines]
+    return {one["id"]: article(one["contents"]) for one in records if one["id"] != "Paris"}
 
 
 def thesis() -> LongText:
@@ -419,28 +435,72 @@ def mean_run_length(shares: np.ndarray) -> float:
     return len(strongest) / (1 + int((strongest[1:] != strongest[:-1]).sum()))
 
 
+Cuts = dict[str, list[float]]  # by model: run length, then P_k and WindowDiff of sections, and of parts
+
+
 def texts_part() -> str:
-    return "\n\n".join(
-        [
-            segments_part("The Paris article", paris(), DOCS / "topics-paris.png"),
-            segments_part("A long text of our own choosing: the thesis, by chapters", thesis()),
-        ]
-    )
+    city, work = paris(), thesis()
+    by_city = {name: kept(f"topics/segments-{name}", partial(segmented, one)) for name, one in other_cities().items()}
+    told = {
+        "The Paris article": (city, segmented(city, DOCS / "topics-paris.png")),
+        "The thesis, by chapters": (work, kept("topics/segments-thesis", partial(segmented, work))),
+    }
+    parts = [
+        "### Long texts: locally coherent topics",
+        "",
+        f"Headings are left out, and no model sees them; K = {STRIP_TOPICS}, λ = 0.001. Run length: positions in "
+        "a row with the same strongest topic, on average. P_k / WindowDiff (0 is perfect): cuts by dynamic "
+        "programming on topic shares, as many as the text has, against its sections and against all its parts with a "
+        "heading. LDA needs documents: blocks of the text; told its paragraphs, it is told where parts may end.",
+    ]
+    for title, (text, found) in told.items():
+        sizes = f"{text.document.n_tokens:,} words, {len(text.sections) + 1} sections, {len(text.parts) + 1} parts"
+        parts += ["", f"**{title}** ({sizes}):", "", cuts_table([found])]
+        if text is city:
+            parts += ["", "![topics along the Paris article](topics-paris.png)"]
+    parts += [
+        "",
+        f"**{len(by_city)} other cities**, with what was set for Paris: means (standard errors over articles), and "
+        "P_k of sections less that of LCSC at h = 25.",
+        "",
+        cuts_table(list(by_city.values()), less="LCSC, h = 25"),
+    ]
+    return "\n".join(parts)
 
 
-def segments_part(title: str, text: LongText, picture: Path | None = None, n_topics: int = 15) -> str:
+def cuts_table(found: Sequence[Cuts], less: str = "") -> str:
+    """Of several texts: means and their standard errors, and P_k of sections less that of the model ``less``."""
+    head = ["model", "mean run length", "sections: P_k / WindowDiff", "parts: P_k / WindowDiff", *["less"] * bool(less)]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for label in found[0]:
+        values = np.array([one[label] for one in found])
+        run, *cuts = (mean_and_error(column, 1 if i == 0 else 3) for i, column in enumerate(values.T))
+        cells = [label, "—" if np.isnan(values[0, 0]) else run, " / ".join(cuts[:2]), " / ".join(cuts[2:])]
+        if less:
+            gap = values[:, 1] - np.array([one[less][1] for one in found])
+            cells.append(mean_and_error(gap, 3, "+") if gap.any() else "")
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def mean_and_error(values: np.ndarray, places: int, sign: str = "") -> str:
+    mean = f"{values.mean():{sign}.{places}f}"
+    return mean if len(values) == 1 else f"{mean} ({values.std(ddof=1) / np.sqrt(len(values)):.{places}f})"
+
+
+def segmented(text: LongText, picture: Path | None = None, n_topics: int = STRIP_TOPICS) -> Cuts:
     document, sections, parts = text.document, text.sections, text.parts
     n = document.n_tokens
-    rows, strips, labels = [], [], None
+    found: Cuts = {}
+    strips, labels = [], None
 
     def measure(label: str, shares: np.ndarray | None) -> None:
         """Without shares: cut into equal lengths."""
-        cells = [label, "—" if shares is None else f"{mean_run_length(shares):.1f}"]
+        found[label] = [float("nan") if shares is None else mean_run_length(shares)]
         for truth in (sections, parts):
             m = len(truth) + 1
             cuts = [round(i * n / m) for i in range(1, m)] if shares is None else segment(shares, n_segments=m)
-            cells.append(f"{p_k(truth, cuts, n):.3f} / {window_diff(truth, cuts, n):.3f}")
-        rows.append("| " + " | ".join(cells) + " |")
+            found[label] += [p_k(truth, cuts, n), window_diff(truth, cuts, n)]
 
     measure("LDA told where paragraphs end", lda_shares(document, text.paragraphs, n_topics))
     blocks = [(a, min(a + BLOCK, n)) for a in range(0, n, BLOCK)]
@@ -464,22 +524,7 @@ def segments_part(title: str, text: LongText, picture: Path | None = None, n_top
     measure("equal lengths", None)
     if picture:
         png_strips(picture, strips, labels=labels, boundaries=sections)
-    return "\n".join(
-        [
-            f"### {title}",
-            "",
-            f"{n:,} words without headings (which no model sees), K = {n_topics}, λ = 0.001. Run length: positions in "
-            "a row with the same strongest topic, on average. P_k / WindowDiff (0 is perfect): cuts by dynamic "
-            f"programming on topic shares, as many as the text has, against its {len(sections) + 1} sections "
-            f"and its {len(parts) + 1} parts with a heading. "
-            "LDA needs documents: blocks of the text; told its paragraphs, it is told where parts may end.",
-            "",
-            "| model | mean run length | sections: P_k / WindowDiff | parts: P_k / WindowDiff |",
-            "|---|---|---|---|",
-            *rows,
-            *(["", f"![topics along it]({picture.name})"] if picture else []),
-        ]
-    )
+    return found
 
 
 # -- section 5.1 -----------------------------------------------------------------------------------------------------
@@ -563,7 +608,7 @@ def retrieval_part() -> str:
     from sdretrieval.ranking.registry import make_ranker
 
     found: dict[str, list] = {name: [] for name in SPACES}
-    KEPT.mkdir(parents=True, exist_ok=True)
+    TRACES.mkdir(parents=True, exist_ok=True)
     for name in RETRIEVED:
         c = Collection(name)
         if not topics_file(c.index).is_file():
@@ -573,7 +618,7 @@ def retrieval_part() -> str:
         for label, space in SPACES.items():
             passages = PassageRanker(passage_weight=0.0 if "α" in label else 0.4, mu=200.0, passage_bandwidth=10.0)
             ranker = passages if "passage" in label else make_ranker(label)
-            trace = KEPT / f"{name}-{label.replace(' ', '').replace(',', '-')}.jsonl"
+            trace = TRACES / f"{name}-{label.replace(' ', '').replace(',', '-')}.jsonl"
             found[label].append(tune(problem, ranker, space_of(ranker, space), trace=trace).values)
     lines = [
         "### Passage-aware ranking",
@@ -610,10 +655,9 @@ def section(names: tuple[str, ...] = tuple(PARTS)) -> str:
         "Local context sparse coding (Kim et al. 2015): topics of the words around each position. "
         "See [THEMES.md](THEMES.md)."
     )
-    shown = [PARTS[name]() for name in names if name in ("news", "retrieval")]
-    news, _, curves = shown[0].partition("\n\n**Over K**") if shown else ("", "", "")
-    beside = [PARTS[name]() for name in names if name not in ("news", "retrieval")]
-    return "\n\n".join([introduction, news, *shown[1:], BESIDE, f"**Over K**{curves}" if curves else "", *beside])
+    made = {name: PARTS[name]() for name in names}
+    news, _, curves = made.pop("news", "").partition("\n\n**Over K**")
+    return "\n\n".join([introduction, news, BESIDE, f"**Over K**{curves}" if curves else "", *made.values()])
 
 
 if __name__ == "__main__":

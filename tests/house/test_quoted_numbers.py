@@ -17,6 +17,16 @@ NUMBER = re.compile(r"(?<![\w.,-])[-+−]?\d*\.\d+(?![\w.]*\d)")
 QUOTING = {
     ("docs/CLASSIFICATION.md", "The thesis's tables again"): "Classification",
     ("docs/BURSTINESS.md", "What comes out"): "Burstiness",
+    **{
+        ("docs/FEEDBACK.md", heading): "Feedback"
+        for heading in (
+            "Runs made one",
+            "Feedback from judged documents",
+            "More than one iteration of EM",
+            "Document cross-entropy",
+            "The paper's values",
+        )
+    },
     ("docs/RESULTS.notes.md", "Ranking"): "Ranking",
     ("docs/RESULTS.notes.md", "Drift"): "Drift",
     ("docs/RESULTS.notes.md", "Tracking"): "Tracking",

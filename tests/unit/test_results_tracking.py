@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from benchmarks.results_tracking import Setting, evidence_of, newswire, tweets
+from benchmarks import results_tracking
+from benchmarks.results_tracking import COARSE, FINE, Setting, evidence_of, newswire, tune, tweets
 from sdretrieval.learn.labelled import LabelledCorpus
 from sdretrieval.learn.tracking.replay import Evidence
 from sdretrieval.learn.tracking.story_models import make_model
@@ -86,3 +87,26 @@ def test_trackers_of_an_event_start_from_its_own_on_topic_tweets() -> None:
     assert (made.tuning, made.testing) == (["a#1"], ["b#1"])
     assert made.ranked["a#1"][0] == 5 and min(made.ranked["a#1"]) == 4
     assert len(made.trials(make_model("nb"), 0, ["a#1"])["a#1"].scores) == 4
+
+
+def test_the_search_goes_over_the_whole_grid_and_then_finer(news: Setting, monkeypatch) -> None:
+    """Least cost where each value needs the others: one parameter at a time from elsewhere would not get there."""
+    wanted = {"lambda_score": 0.05, "lambda_learn": 0.3, "score": "full"}
+    asked: list[int] = []
+
+    def cost(setting, model, level: int, topics) -> float:
+        asked.append(len(topics))
+        wrong = [abs(np.log(getattr(model, name) / wanted[name])) for name in ("lambda_score", "lambda_learn")]
+        near = sum(wrong) < 2.0 and model.score == "full"
+        return sum(wrong) if near else 20.0 - sum(wrong)
+
+    monkeypatch.setattr(results_tracking, "min_cost", cost)
+    monkeypatch.setattr(news, "tuning", ["flood"] * 9)
+    found = tune(news, "rm", 5)
+    assert found["values"] == wanted and found["cost"] == pytest.approx(0.0, abs=1e-12)
+    assert asked.count(3) == 32 and asked.count(9) < 20  # a third of the topics for the grid, all for the best
+
+
+def test_what_rm_and_sd_have_in_common_is_searched_alike() -> None:
+    for grid in (COARSE, FINE):
+        assert grid["rm"] == {name: grid["sd"][name] for name in grid["rm"]}

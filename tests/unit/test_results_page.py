@@ -1,0 +1,75 @@
+"""How docs/RESULTS.md comes about: sections made once, in processes of their own, with what they cost."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from benchmarks import kept as kept_module
+from benchmarks import results
+from benchmarks.kept import BESIDE, Spent, kept
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(results, "PAGE", tmp_path / "RESULTS.md")
+    monkeypatch.setattr(results, "FOLDER", tmp_path / "results")
+    monkeypatch.setattr(results, "DONE", tmp_path / "done")
+    monkeypatch.setattr(results, "SHARED", tmp_path)
+    monkeypatch.setattr(results, "SECTIONS", {"Long": "long", "Short": "short", "Broken": "broken"})
+    return tmp_path / "RESULTS.md"
+
+
+def test_what_is_kept_is_made_once_and_its_cost_is_told_again(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(kept_module, "KEPT", tmp_path)
+    made = []
+
+    def make() -> dict[str, int]:
+        made.append(1)
+        Spent.add_cached(100.0)  # as if something within it had come from the cache
+        return {"answer": 42}
+
+    first = Spent()
+    assert kept("part/one", make) == {"answer": 42}
+    assert first.seconds >= 100.0
+    again = Spent()
+    assert kept("part/one", make) == {"answer": 42} and len(made) == 1
+    assert 100.0 <= again.seconds < 150.0
+
+
+def test_sections_go_in_order_of_cost_and_unknown_ones_first(page: Path) -> None:
+    results.write("Short", "text", "(*1.5 minutes of processor time*)")
+    results.write("Long", f"text\n\n{BESIDE}\n\nrest", "(*12.0 minutes of processor time*)")
+    assert results.longest_first({"Short", "Long", "Broken"}) == ["Broken", "Long", "Short"]
+    assert page.read_text().index("## Long") < page.read_text().index("## Short")
+    assert (page.parent / "results" / "long.md").read_text().endswith("rest\n")
+
+
+def test_a_section_that_fails_leaves_the_others_done(page: Path, monkeypatch) -> None:
+    def sections(headings):
+        yield "Short", "short text", 1.0
+        yield "Broken", None, 0.0
+        yield "Long", "long text", 2.0
+
+    monkeypatch.setattr(results, "made", sections)
+    monkeypatch.setattr(sys, "argv", ["results"])
+    with pytest.raises(SystemExit, match="not made: Broken"):
+        results.main()
+    assert results.DONE.read_text().split() == ["Short", "Long"]
+    assert "long text\n\n(*2.0 minutes of processor time*)" in page.read_text()
+    asked = []
+    monkeypatch.setattr(results, "made", lambda headings: asked.extend(headings) or [("Broken", "mended", 0.1)])
+    results.main()
+    assert asked == ["Broken"] and not results.DONE.exists() and "mended" in page.read_text()
+
+
+def test_a_section_is_a_modules_and_its_cost_is_counted(monkeypatch) -> None:
+    module = ModuleType("counted")
+    module.section = lambda: Spent.add_cached(60.0) or "text"  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "counted", module)
+    monkeypatch.setitem(results.SECTIONS, "Counted", "counted")
+    text, minutes = results.make("Counted")
+    assert text == "text" and 1.0 <= minutes < 1.1
