@@ -33,7 +33,6 @@ from sdretrieval.ranking.weighting import DIVERGING, FLOORED, SATURATING
 
 MOST_WORDS = 4000  # of a plan: more are scored by the walk for wide plans
 ALL_POSTINGS, ALL_DOCS = 8, 4  # bounds that can be added while one posting, one document is scored exhaustively
-LARGEST_RATIO = 1e4  # of what needs no postings, or of negative weights, to what the bounds come to
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,61 +69,75 @@ class Pruned:
 
     def best(self, depth: int, cells: Cells, spans: Sequence[tuple[int, int]], each: Callable[..., list[Any]]) -> Any:
         """Documents in rank order and their scores; None where bounds do not tell. ``spans`` of blocks, for threads."""
-        model, kind = self.plan.model, self.plan.weighting.kind
         depth = min(depth, self.snapshot.n_docs)
-        if depth < 1 or not (np.isfinite(self.A).all() and (self.A >= 0).all()):
+        if depth < 1:
             return None
-        units, highest, scale = pruned_loops.bounds(model.weights, self.A, cells.counts, cells.factors, kind)
-        completed, usual = self._completed()
-        lost = -model.weights[model.weights < 0].sum()
-        if not scale * max(abs(completed), lost) < LARGEST_RATIO * pruned_loops.MOST_UNITS or scale == 0.0:
-            return None
-        slack = max(0, int((completed - usual) * scale))
-        walk, least = self._walk(units, highest, depth, slack, spans, each), 1
-        for guess in (True, False):
-            docs, bounds, reached = walk(least, guess)
-            if len(docs) > 4 * depth and pruned_loops.SCORING * len(docs) > self._cost_of_all():
-                return None  # the bounds tell too little
-            found = pruned_loops.best_rows(docs, bounds, depth, completed, scale, *self._rows)
-            docs, scores, keys, floor, _ = _numbers(found)
-            least = pruned_loops.in_units(floor, completed, scale)
-            if least >= reached:  # else the guess was too high
-                break
-        # What has only words of negative weight was never met.
-        if lost and not floor > completed:
+        if len(spans) > 1:
+            found = self.step_by_step(depth, cells, spans, each)
+        else:
+            allowed, completed = self._allowed, self._completed()
+            given = self._postings, self._plan, (cells.counts, cells.factors), depth, allowed, *completed
+            found = pruned_loops.best(*given, self._cost_of_all(), self._rows)
+        docs, scores, keys, state = found
+        if state == pruned_loops.NOT_A_NUMBER:
+            raise not_a_number()
+        if state == pruned_loops.UNBOUNDED:
             return None
         order = np.argsort(keys)[::-1][:depth]
         return docs[order], scores[order]
 
-    def _walk(
-        self,
-        units: np.ndarray,
-        highest: np.ndarray,
-        depth: int,
-        slack: int,
-        spans: Sequence[tuple[int, int]],
-        each: Callable[..., list[Any]],
-    ) -> Callable[[int, bool], tuple[np.ndarray, np.ndarray, int]]:
-        """Finds, with a least bound, documents that reach it, their bounds, and what they had to reach by a guess."""
-        s, model = self.snapshot, self.plan.model
-        c, n_blocks = s.compact, s.compact.n_blocks
-        lists, rest = pruned_loops.lists_of(s.term_ptr, model.terms, model.weights, highest, c.ptr, c.blocks, n_blocks)
-        allowed = NO_LIMIT if self.allowed is None else self.allowed
-        given = s.term_ptr, c.block_docs, c.block_cells, c.ptr, c.blocks, s.n_docs, allowed, model.terms, units
+    def step_by_step(
+        self, depth: int, cells: Cells, spans: Sequence[tuple[int, int]], each: Callable[..., list[Any]]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+        """What pruned_loops.best does in one call, the spans walked by a thread each."""
+        term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, n_blocks = self._postings
+        planned = pruned_loops.planned(
+            term_ptr, blocks_ptr, blocks, n_blocks, *self._plan, cells.counts, cells.factors
+        )
+        units, lists, rest, scale, lost = planned
+        completed, usual = self._completed()
+        nothing = np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64)
+        if not pruned_loops.are_telling(scale, completed, lost):
+            return *nothing, pruned_loops.UNBOUNDED
+        slack, least = max(0, int((completed - usual) * scale)), 1
+        given = term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, self._allowed, self.plan.model.terms
 
-        def walk(least: int, guess: bool) -> tuple[np.ndarray, np.ndarray, int]:
-            def part(span: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, int]:
-                blocks = span[0], span[1] - span[0], n_blocks
-                return pruned_loops.promising(*given, lists, rest, *blocks, depth, least, slack, guess)
+        for guess in (True, False):
 
-            docs, bounds, reached = zip(*each(part, spans), strict=True)
-            return np.concatenate(docs), np.concatenate(bounds), max(reached)
+            def part(span: tuple[int, int], least=least, guess=guess) -> tuple[np.ndarray, np.ndarray, int]:
+                first, last = span
+                walk = first, last - first, n_blocks, depth, least, slack, guess
+                return pruned_loops.promising(*given, units, lists, rest, *walk)
 
-        return walk
+            found = list(zip(*each(part, spans), strict=True))
+            docs, bounds, reached = np.concatenate(found[0]), np.concatenate(found[1]), max(found[2])
+            if len(docs) > 4 * depth and pruned_loops.SCORING * len(docs) > self._cost_of_all():
+                return *nothing, pruned_loops.UNBOUNDED
+            docs, scores, keys, floor, _ = pruned_loops.best_rows(docs, bounds, depth, completed, scale, *self._rows)
+            least = pruned_loops.in_units(floor, completed, scale)
+            if least >= reached:  # else the guess was too high
+                break
+        return docs, scores, keys, pruned_loops.settled(scores, floor, completed, lost)
 
     def scored(self, docs: np.ndarray) -> np.ndarray:
         """Scores of documents from their rows, to the bits of exhaustive scoring; -0.0 where they have no word."""
-        return _numbers((docs, *pruned_loops.score_rows(docs, *self._rows)))[1]
+        scores, *_ = pruned_loops.score_rows(docs, *self._rows)
+        if np.isnan(scores).any():
+            raise not_a_number()
+        return scores
+
+    @property
+    def _postings(self) -> tuple[Any, ...]:
+        s, c = self.snapshot, self.snapshot.compact
+        return s.term_ptr, c.block_docs, c.block_cells, c.ptr, c.blocks, s.n_docs, c.n_blocks
+
+    @property
+    def _plan(self) -> tuple[Any, ...]:
+        return self.plan.model.terms, self.plan.model.weights, self.A, self.plan.weighting.kind
+
+    @property
+    def _allowed(self) -> np.ndarray:
+        return NO_LIMIT if self.allowed is None else self.allowed
 
     @property
     def _rows(self) -> tuple[Any, ...]:
@@ -153,9 +166,3 @@ class Pruned:
             most += (c.mass[0] * c.share).max()
             usual += c.mass[0] * c.share[min(average, len(c.share) - 1)]
         return float(most + c.constant[0]), float(usual + c.constant[0])
-
-
-def _numbers(found: tuple[Any, ...]) -> tuple[Any, ...]:
-    if np.isnan(found[1]).any():
-        raise not_a_number()
-    return found

@@ -22,6 +22,8 @@ AHEAD, LINE = 32, 16  # rows fetched ahead; numbers of a row that the processor 
 SCANNING = 4096  # postings that can be walked while a block is looked over
 LOOKING_UP = 20  # … while a document is looked up in a list
 SCORING = 600  # … while a document is scored from its row
+LARGEST_RATIO = 1e4  # of what needs no postings, or of negative weights, to what the bounds come to
+FOUND, UNBOUNDED, NOT_A_NUMBER = 0, 1, 2  # what a search comes to
 
 
 @njit(cache=True, nogil=True)
@@ -86,6 +88,34 @@ def lists_of(term_ptr, terms, weights, highest, blocks_ptr, blocks, n_blocks):
     for j in range(n - 1, -1, -1):
         rest[j] = rest[j + 1] + np.int64(gains[order[j]])
     return lists[order], rest
+
+
+@njit(cache=True, nogil=True)
+def planned(term_ptr, blocks_ptr, blocks, n_blocks, terms, weights, A, kind, counts, factors):
+    """What a walk needs: units, lists, what they may add; also the scale (0: no bounds) and what was left out as
+    negative."""
+    units, highest, scale = bounds(weights, A, counts, factors, kind)
+    lists, rest = lists_of(term_ptr, terms, weights, highest, blocks_ptr, blocks, n_blocks)
+    lost = 0.0
+    for i in range(len(terms)):
+        lost -= min(weights[i], 0.0)
+        if not 0.0 <= A[i] < np.inf:
+            scale = 0.0
+    return units, lists, rest, scale, lost
+
+
+@njit(cache=True, nogil=True)
+def are_telling(scale, completed, lost):
+    return scale > 0.0 and scale * max(abs(completed), lost) < LARGEST_RATIO * MOST_UNITS
+
+
+@njit(cache=True, nogil=True)
+def settled(scores, floor, completed, lost):
+    """What a search comes to that found these scores. What has only words of negative weight was never met."""
+    for score in scores:
+        if score != score:
+            return NOT_A_NUMBER
+    return FOUND if not lost or floor > completed else UNBOUNDED
 
 
 @njit(cache=True, nogil=True)
@@ -281,6 +311,33 @@ def promising(
         if guess and step & (step + 1) == 0 and rank < filled:
             least = max(least, bar(known[:filled], rank) - slack)
     return docs[:filled], bounds[:filled], least
+
+
+@njit(cache=True, nogil=True)
+def best(postings, plan, cells, depth, allowed, completed, usual, cost_of_all, rows):
+    """The best documents of a plan, their scores and keys; what the search came to: FOUND, or why it was given up.
+
+    Everything in one call, for a thread that walks all blocks: other threads go on meanwhile.
+    """
+    term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, n_blocks = postings
+    terms, weights, A, kind = plan
+    nothing = np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64)
+    units, lists, rest, scale, lost = planned(term_ptr, blocks_ptr, blocks, n_blocks, *plan, *cells)
+    if not are_telling(scale, completed, lost):
+        return *nothing, UNBOUNDED
+    slack, least = max(0, int((completed - usual) * scale)), 1
+    for guess in (True, False):
+        docs, bounds, reached = promising(
+            term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, allowed, terms, units, lists, rest,
+            0, n_blocks, n_blocks, depth, least, slack, guess,
+        )  # fmt: skip
+        if len(docs) > 4 * depth and SCORING * len(docs) > cost_of_all:
+            return *nothing, UNBOUNDED
+        docs, scores, keys, floor, _ = best_rows(docs, bounds, depth, completed, scale, *rows)
+        least = in_units(floor, completed, scale)
+        if least >= reached:
+            break
+    return docs, scores, keys, settled(scores, floor, completed, lost)
 
 
 @njit(inline="always")
