@@ -108,7 +108,7 @@ class PackedStrings(Sequence[str]):
     def _views(self) -> tuple[memoryview, memoryview, memoryview | None]:
         """The arrays as Python reads single numbers of them soonest."""
         order = self.given_order
-        return memoryview(self.data), memoryview(self.ptr), None if order is None else memoryview(order)
+        return self.data.data, self.ptr.data, None if order is None else order.data
 
     def find_many(self, strings: Sequence[str]) -> np.ndarray:
         """Positions of many strings, -1 where absent; builds a table once when that is the cheaper way."""

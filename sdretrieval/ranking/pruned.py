@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from sdretrieval.ranking.walk import NO_LIMIT, Completion, not_a_number
 from sdretrieval.ranking.weighting import DIVERGING, FLOORED, SATURATING
 
 MOST_WORDS = 4000  # of a plan: more are scored by the walk for wide plans
-ALL_POSTINGS, ALL_DOCS = 8, 4  # bounds that can be added while one posting, one document is scored exhaustively
+Span = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,74 +58,88 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class Pruned:
-    """The search for the best documents of one plan; ``completion`` is of this plan alone."""
+    """The search for the best documents of some plans of one weighting."""
 
     snapshot: Snapshot
-    plan: Plan
-    A: np.ndarray
+    plans: Sequence[Plan]
+    A: np.ndarray  # of all plans' words, one plan after the other
     B: np.ndarray
     completion: Completion
     static: tuple[float, float, float]  # least, mean and most of general English's static scores
     allowed: np.ndarray | None
 
-    def best(self, depth: int, cells: Cells, spans: Sequence[tuple[int, int]], each: Callable[..., list[Any]]) -> Any:
+    def best(self, depth: int, cells: Cells, spans: Sequence[Span], each: Callable[..., list[Any]]) -> list[Any]:
         """Documents in rank order and their scores; None where bounds do not tell. ``spans`` of blocks, for threads."""
         depth = min(depth, self.snapshot.n_docs)
         if depth < 1:
-            return None
+            return [None] * len(self.plans)
         if len(spans) > 1:
-            found = self.step_by_step(depth, cells, spans, each)
-        else:
-            allowed, completed = self._allowed, self._completed()
-            given = self._postings, self._plan, (cells.counts, cells.factors), depth, allowed, *completed
-            found = pruned_loops.best(*given, self._cost_of_all(), self._rows)
-        docs, scores, keys, state = found
+            return self.in_steps(depth, cells, spans, each)
+        c, kind = self.completion, self.plans[0].weighting.kind
+        terms, weights = (np.concatenate([getattr(p.model, of) for p in self.plans]) for of in ("terms", "weights"))
+        rows = *self._rows, self.B, c.group, self.snapshot.docid_rank, c.static, c.share
+        docs, scores, keys, ends, states = pruned_loops.best_of_each(
+            *(self._ptr, terms, weights, self.A, *self._completed, c.g, c.mass, c.constant),
+            *((kind, *self._postings), (cells.counts, cells.factors), depth, self._allowed, rows),
+        )
+        cuts = zip([0, *ends[:-1].tolist()], ends.tolist(), states.tolist(), strict=True)
+        return [self._ranked(docs[i:j], scores[i:j], keys[i:j], state, depth) for i, j, state in cuts]
+
+    def in_steps(self, depth: int, cells: Cells, spans: Sequence[Span], each: Callable[..., list[Any]]) -> list[Any]:
+        """The same, several threads for one plan."""
+        found = [self._step_by_step(number, depth, cells, spans, each) for number in range(len(self.plans))]
+        return [self._ranked(*one, depth) for one in found]
+
+    @staticmethod
+    def _ranked(docs: np.ndarray, scores: np.ndarray, keys: np.ndarray, state: int, depth: int) -> Any:
         if state == pruned_loops.NOT_A_NUMBER:
             raise not_a_number()
-        if state == pruned_loops.UNBOUNDED:
-            return None
         order = np.argsort(keys)[::-1][:depth]
-        return docs[order], scores[order]
+        return None if state == pruned_loops.UNBOUNDED else (docs[order], scores[order])
 
-    def step_by_step(
-        self, depth: int, cells: Cells, spans: Sequence[tuple[int, int]], each: Callable[..., list[Any]]
+    def _step_by_step(
+        self, number: int, depth: int, cells: Cells, spans: Sequence[Span], each: Callable[..., list[Any]]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-        """What pruned_loops.best does in one call, the spans walked by a thread each."""
-        term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, n_blocks = self._postings
-        planned = pruned_loops.planned(
-            term_ptr, blocks_ptr, blocks, n_blocks, *self._plan, cells.counts, cells.factors
+        """What pruned_loops.best_of_each does in one call, the spans walked by a thread each."""
+        term_ptr, _, _, blocks_ptr, blocks, n_docs, n_blocks = self._postings
+        units, lists, rest, scale, lost, most = pruned_loops.planned(
+            *(*self._plan(number), term_ptr, blocks_ptr, blocks, n_docs, n_blocks, cells.counts, cells.factors)
         )
-        units, lists, rest, scale, lost = planned
-        completed, usual = self._completed()
+        completed, usual = (float(values[number]) for values in self._completed)
         nothing = np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64)
         if not pruned_loops.are_telling(scale, completed, lost):
             return *nothing, pruned_loops.UNBOUNDED
         slack, least = max(0, int((completed - usual) * scale)), 1
-        given = term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, self._allowed, self.plan.model.terms
+        lists = self._allowed, self.plans[number].model.terms, units, lists, rest
 
         for guess in (True, False):
 
-            def part(span: tuple[int, int], least=least, guess=guess) -> tuple[np.ndarray, np.ndarray, int]:
-                first, last = span
-                walk = first, last - first, n_blocks, depth, least, slack, guess
-                return pruned_loops.promising(*given, units, lists, rest, *walk)
+            def part(span: Span, least=least, guess=guess) -> tuple[np.ndarray, np.ndarray, int]:
+                walk = span[0], span[1] - span[0], n_blocks, depth, least, slack, guess
+                return pruned_loops.promising(*self._postings[:-1], *lists, *walk)
 
             found = list(zip(*each(part, spans), strict=True))
             docs, bounds, reached = np.concatenate(found[0]), np.concatenate(found[1]), max(found[2])
-            if len(docs) > 4 * depth and pruned_loops.SCORING * len(docs) > self._cost_of_all():
+            if pruned_loops.are_too_many(docs, depth, most):
                 return *nothing, pruned_loops.UNBOUNDED
-            docs, scores, keys, floor, _ = pruned_loops.best_rows(docs, bounds, depth, completed, scale, *self._rows)
+            how = completed, scale, *self._scoring(number)
+            docs, scores, keys, floor, _ = pruned_loops.best_rows(docs, bounds, depth, *how)
             least = pruned_loops.in_units(floor, completed, scale)
             if least >= reached:  # else the guess was too high
                 break
         return docs, scores, keys, pruned_loops.settled(scores, floor, completed, lost)
 
     def scored(self, docs: np.ndarray) -> np.ndarray:
-        """Scores of documents from their rows, to the bits of exhaustive scoring; -0.0 where they have no word."""
-        scores, *_ = pruned_loops.score_rows(docs, *self._rows)
+        """Scores of documents by the only plan, to the bits of exhaustive scoring; -0.0 where they have no word."""
+        scores, *_ = pruned_loops.score_rows(docs, *self._scoring(0))
         if np.isnan(scores).any():
             raise not_a_number()
         return scores
+
+    @property
+    def _ptr(self) -> np.ndarray:
+        """Where the words of each plan begin."""
+        return np.concatenate([[0], np.cumsum([len(plan.model) for plan in self.plans])])
 
     @property
     def _postings(self) -> tuple[Any, ...]:
@@ -132,37 +147,34 @@ class Pruned:
         return s.term_ptr, c.block_docs, c.block_cells, c.ptr, c.blocks, s.n_docs, c.n_blocks
 
     @property
-    def _plan(self) -> tuple[Any, ...]:
-        return self.plan.model.terms, self.plan.model.weights, self.A, self.plan.weighting.kind
+    def _rows(self) -> tuple[Any, ...]:
+        s = self.snapshot
+        return s.doc_ptr, s.doc_terms, s.doc_counts
 
     @property
     def _allowed(self) -> np.ndarray:
         return NO_LIMIT if self.allowed is None else self.allowed
 
-    @property
-    def _rows(self) -> tuple[Any, ...]:
-        s, model, c = self.snapshot, self.plan.model, self.completion
-        given = model.terms, model.weights, self.A, self.B, s.compact.group, self.plan.weighting.kind
-        return (
-            s.doc_ptr,
-            s.doc_terms,
-            s.doc_counts,
-            *given,
-            *(s.docid_rank, c.static, c.g[0], c.share, c.mass[0], c.constant[0]),
-        )
+    def _plan(self, number: int) -> tuple[Any, ...]:
+        plan, ptr = self.plans[number], self._ptr
+        return plan.model.terms, plan.model.weights, self.A[ptr[number] : ptr[number + 1]], plan.weighting.kind
 
-    def _cost_of_all(self) -> int:
-        """Postings that can be walked while all documents are scored: a sum of each takes as long as some."""
-        return ALL_POSTINGS * int(self.snapshot.df[self.plan.model.terms].sum()) + ALL_DOCS * self.snapshot.n_docs
+    def _scoring(self, number: int) -> tuple[Any, ...]:
+        """What pruned_loops.score_rows takes besides documents."""
+        c, (terms, weights, A, kind) = self.completion, self._plan(number)
+        given = terms, weights, A, self.B, c.group, kind, self.snapshot.docid_rank, c.static, c.share
+        return *self._rows, *given, (c.g[number], c.mass[number], c.constant[number])
 
-    def _completed(self) -> tuple[float, float]:
+    @cached_property
+    def _completed(self) -> tuple[np.ndarray, np.ndarray]:
         """The most that what needs no postings comes to, and what it hardly falls short of among the best."""
-        c, compact, most, usual = self.completion, self.snapshot.compact, 0.0, 0.0
+        c, compact = self.completion, self.snapshot.compact
+        most, usual = c.constant, c.constant
         if len(c.static):
-            least, mean, edge = (c.g[0] * value for value in self.static)
-            most, usual = max(least, edge), (mean + min(least, edge)) / 2
+            least, mean, edge = (c.g * value for value in self.static)
+            most, usual = most + np.maximum(least, edge), usual + (mean + np.minimum(least, edge)) / 2
         if len(c.share):
             average = int(np.searchsorted(compact.lengths, self.snapshot.statistics.average_length))
-            most += (c.mass[0] * c.share).max()
-            usual += c.mass[0] * c.share[min(average, len(c.share) - 1)]
-        return float(most + c.constant[0]), float(usual + c.constant[0])
+            most = most + np.maximum(c.mass * c.share.max(), c.mass * c.share.min())
+            usual = usual + c.mass * c.share[min(average, len(c.share) - 1)]
+        return most, usual

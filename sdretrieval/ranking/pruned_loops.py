@@ -17,11 +17,13 @@ SIZE = 1 << BITS
 MOST_UNITS = (1 << 16) - 1
 PLACES = 1 << 13  # of the hash table
 STRETCH = 16  # postings compared at once
-CHUNK = 64  # documents looked over at a time, as most have none that may be among the best; words of a row
+PART = 256  # documents looked over at a time, as most have none that may be among the best
+CHUNK = 64  # … where some do; words of a row
 AHEAD, LINE = 32, 16  # rows fetched ahead; numbers of a row that the processor fetches at once
 SCANNING = 4096  # postings that can be walked while a block is looked over
 LOOKING_UP = 20  # … while a document is looked up in a list
 SCORING = 600  # … while a document is scored from its row
+ALL_POSTINGS, ALL_DOCS = 8, 4  # … while one posting, one document is scored exhaustively
 LARGEST_RATIO = 1e4  # of what needs no postings, or of negative weights, to what the bounds come to
 FOUND, UNBOUNDED, NOT_A_NUMBER = 0, 1, 2  # what a search comes to
 
@@ -91,17 +93,25 @@ def lists_of(term_ptr, terms, weights, highest, blocks_ptr, blocks, n_blocks):
 
 
 @njit(cache=True, nogil=True)
-def planned(term_ptr, blocks_ptr, blocks, n_blocks, terms, weights, A, kind, counts, factors):
-    """What a walk needs: units, lists, what they may add; also the scale (0: no bounds) and what was left out as
-    negative."""
+def planned(terms, weights, A, kind, term_ptr, blocks_ptr, blocks, n_docs, n_blocks, counts, factors):
+    """What a walk needs: units, lists, what they may add, and the scale, which is 0 where there are no bounds.
+
+    Also what negative weights come to, and how many postings can be walked while all documents are scored.
+    """
     units, highest, scale = bounds(weights, A, counts, factors, kind)
     lists, rest = lists_of(term_ptr, terms, weights, highest, blocks_ptr, blocks, n_blocks)
-    lost = 0.0
+    lost, most = 0.0, ALL_DOCS * n_docs
     for i in range(len(terms)):
         lost -= min(weights[i], 0.0)
+        most += ALL_POSTINGS * (term_ptr[terms[i] + 1] - term_ptr[terms[i]])
         if not 0.0 <= A[i] < np.inf:
             scale = 0.0
-    return units, lists, rest, scale, lost
+    return units, lists, rest, scale, lost, most
+
+
+@njit(cache=True, nogil=True)
+def are_too_many(docs, depth, most):
+    return len(docs) > 4 * depth and SCORING * len(docs) > most
 
 
 @njit(cache=True, nogil=True)
@@ -162,21 +172,29 @@ def _reaching(sums, least, found, most):
     filled, bar = 0, np.uint16(min(least, MOST_UNITS))
     if least > MOST_UNITS:
         return 0
-    for left in range(0, len(sums), CHUNK):
-        highest = np.uint16(0)
-        for i in range(left, left + CHUNK):
-            highest = max(highest, sums[i])
-        if highest >= bar:
-            if filled + CHUNK > most:
+    for left in range(0, len(sums), PART):
+        if _highest_of(sums, left, PART) >= bar:
+            if filled + PART > most:
                 return -1
-            part, bits = sums[left : left + CHUNK], np.uint64(0)
-            for i in range(CHUNK):
-                bits |= np.uint64(part[i] >= bar) << np.uint64(i)
-            while bits:
-                found[filled] = left + _ones(~bits & (bits - np.uint64(1)))  # below the lowest bit
-                filled += 1
-                bits &= bits - np.uint64(1)
+            for first in range(left, left + PART, CHUNK):
+                bits = np.uint64(0)
+                for i in range(CHUNK):
+                    bits |= np.uint64(sums[np.uint64(first) + np.uint64(i)] >= bar) << np.uint64(i)
+                while bits:
+                    found[filled] = first + _ones(~bits & (bits - np.uint64(1)))  # below the lowest bit
+                    filled += 1
+                    bits &= bits - np.uint64(1)
     return filled
+
+
+@njit(inline="always")
+def _highest_of(sums, left, size):
+    """The highest of so many sums, as the processor finds it at once: numbers without a sign, nothing to be guessed."""
+    highest = np.uint16(0)
+    for i in range(size):
+        value = sums[np.uint64(left) + np.uint64(i)]
+        highest = value if value > highest else highest
+    return highest
 
 
 @njit(inline="always")
@@ -247,27 +265,6 @@ def _walk(sums, lists, rest, starts, stops, left, block_docs, block_cells, units
     return n, look, 0
 
 
-@njit(inline="always")
-def _score(start, stop, doc_terms, doc_counts, terms, weights, A, factor, kind, words, met):
-    """Σ_w s_w φ of a document from its row, added as loops.score_narrow adds: -0.0 where it has none of the words."""
-    value = -0.0
-    for left in range(start, stop, CHUNK):
-        n = 0
-        for k in range(left, min(left + CHUNK, stop)):  # without a branch that the processor would have to guess
-            met[n] = k
-            n += words[np.uint32(doc_terms[k]) % np.uint32(PLACES)] > 0
-        for m in range(n):
-            k = met[m]
-            place = np.uint32(doc_terms[k]) % np.uint32(PLACES)
-            while words[place] > 0:
-                i = words[place] - 1
-                if terms[i] == doc_terms[k]:
-                    value = value + weights[i] * evidence(kind, doc_counts[k], A[i], factor) + 0.0
-                    break
-                place = np.uint32(place + 1) % np.uint32(PLACES)
-    return value
-
-
 @njit(cache=True, nogil=True)
 def promising(
     term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, allowed, terms, units, lists, rest,
@@ -280,7 +277,7 @@ def promising(
     """
     docs, bounds, filled = np.empty(4 * CHUNK, np.int64), np.empty(4 * CHUNK, np.uint16), 0
     known = bounds.copy()  # without what lists left out may add
-    sums, found, look = np.zeros(SIZE, np.uint16), np.empty(SIZE + CHUNK, np.int32), 0
+    sums, found, look = np.zeros(SIZE, np.uint16), np.empty(SIZE + PART, np.int32), 0
     starts, stops = np.empty(len(lists), np.int64), np.empty(len(lists), np.int64)
     left, stride = np.zeros(len(lists) + 1, np.int64), _stride(n_walked)
     for step in range(n_walked):
@@ -314,26 +311,62 @@ def promising(
 
 
 @njit(cache=True, nogil=True)
-def best(postings, plan, cells, depth, allowed, completed, usual, cost_of_all, rows):
-    """The best documents of a plan, their scores and keys; what the search came to: FOUND, or why it was given up.
+def best_of_each(ptr, terms, weights, A, completed, usual, g, mass, constant, given, cells, depth, allowed, rows):
+    """The best documents of some plans of one weighting, their scores and keys, where those of each plan end, and what
+    each search came to: FOUND, or why it was given up.
 
     Everything in one call, for a thread that walks all blocks: other threads go on meanwhile.
     """
-    term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, n_blocks = postings
-    terms, weights, A, kind = plan
+    docs, scores, keys = np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64)
+    ends, states, filled = np.zeros(len(ptr) - 1, np.int64), np.empty(len(ptr) - 1, np.int64), 0
+    for q in range(len(ptr) - 1):
+        own = slice(ptr[q], ptr[q + 1])
+        plan = terms[own], weights[own], A[own], completed[q], usual[q]
+        found, values, order, states[q] = _best(
+            *plan, *given, cells, depth, allowed, rows, (g[q], mass[q], constant[q])
+        )
+        if filled + len(found) > len(docs):
+            room = len(found) * (len(ptr) - 1 - q) + len(docs)
+            docs, scores, keys = _longer(docs, room), _longer(scores, room), _longer(keys, room)
+        for array, more in ((docs, found), (keys, order)):
+            array[filled : filled + len(found)] = more
+        scores[filled : filled + len(found)] = values
+        filled += len(found)
+        ends[q] = filled
+    return docs, scores, keys, ends, states
+
+
+@njit(inline="always")
+def _longer(array, size):
+    longer = np.empty(size, array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+@njit(cache=True, nogil=True)
+def _best(
+    terms, weights, A, completed, usual, kind, term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, n_blocks,
+    cells, depth, allowed, rows, completion,
+):  # fmt: skip
     nothing = np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64)
-    units, lists, rest, scale, lost = planned(term_ptr, blocks_ptr, blocks, n_blocks, *plan, *cells)
+    units, lists, rest, scale, lost, most = planned(
+        terms, weights, A, kind, term_ptr, blocks_ptr, blocks, n_docs, n_blocks, *cells
+    )
     if not are_telling(scale, completed, lost):
         return *nothing, UNBOUNDED
+    doc_ptr, doc_terms, doc_counts, B, group, tie, static, share = rows
     slack, least = max(0, int((completed - usual) * scale)), 1
     for guess in (True, False):
         docs, bounds, reached = promising(
             term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, allowed, terms, units, lists, rest,
             0, n_blocks, n_blocks, depth, least, slack, guess,
         )  # fmt: skip
-        if len(docs) > 4 * depth and SCORING * len(docs) > cost_of_all:
+        if are_too_many(docs, depth, most):
             return *nothing, UNBOUNDED
-        docs, scores, keys, floor, _ = best_rows(docs, bounds, depth, completed, scale, *rows)
+        docs, scores, keys, floor, _ = best_rows(
+            docs, bounds, depth, completed, scale, doc_ptr, doc_terms, doc_counts, terms, weights, A, B, group, kind,
+            tie, static, share, completion,
+        )  # fmt: skip
         least = in_units(floor, completed, scale)
         if least >= reached:
             break
@@ -351,10 +384,9 @@ def _leave_allowed(sums, first, n, allowed):
 @njit(inline="always")
 def _highest(sums):
     """Of each chunk the highest sum."""
-    highest = np.zeros(len(sums) // CHUNK, np.uint16)
+    highest = np.empty(len(sums) // CHUNK, np.uint16)
     for chunk in range(len(highest)):
-        for i in range(chunk * CHUNK, chunk * CHUNK + CHUNK):
-            highest[chunk] = max(highest[chunk], sums[i])
+        highest[chunk] = _highest_of(sums, chunk * CHUNK, CHUNK)
     return highest
 
 
@@ -410,45 +442,47 @@ def in_units(floor, completed, scale):
 
 
 @njit(cache=True, nogil=True)
-def score_rows(
-    docs, doc_ptr, doc_terms, doc_counts, terms, weights, A, B, group, kind, tie, static, g, share, mass, constant
-):
-    """Scores of given documents, each from its row, and their keys: see _score and loops.keep_best.
+def score_rows(docs, doc_ptr, doc_terms, doc_counts, terms, weights, A, B, group, kind, tie, static, share, completion):
+    """Scores of given documents, each from its row, and their keys: see loops.keep_best; and a number of no use.
 
-    A document that has none of the words gets -0.0 and nothing added to it.
+    Σ_w s_w φ is added as loops.score_narrow adds. A document that has none of the words gets -0.0 and nothing added to
+    it. All in one function: handing arrays on for each document takes longer than its words.
     """
-    words, met, warm = hashed(terms), np.empty(CHUNK + 1, np.int64), 0
-    scores, keys = np.empty(len(docs)), np.empty(len(docs), np.int64)
-    for i in range(len(docs)):
-        if i % AHEAD == 0:
-            warm ^= _fetch(docs[i : i + AHEAD], doc_ptr, doc_terms, doc_counts, group, tie)
-        d = docs[i]
-        of_length = group[d]
-        value = _score(
-            doc_ptr[d], doc_ptr[d + 1], doc_terms, doc_counts, terms, weights, A, B[of_length], kind, words, met
-        )
-        if not untouched(value):
-            if len(static) > 0:
-                value += g * static[d]
-            if len(share) > 0:
-                value += mass * share[of_length]
-            value += constant
-        scores[i], keys[i] = value, (ordered(np.float32(value)) << 32) | tie[d]
+    words, met, warm, last = hashed(terms), np.empty(CHUNK + 1, np.int64), 0, len(doc_terms) - 1
+    (g, mass, constant), scores, keys = completion, np.empty(len(docs)), np.empty(len(docs), np.int64)
+    for first in range(0, len(docs), AHEAD):
+        end = min(first + AHEAD, len(docs))
+        for i in range(first, end):  # read the beginnings of rows: the processor waits for memory once for all of them
+            warm += group[docs[i]] + doc_ptr[docs[i]] + tie[docs[i]]
+        for i in range(first, end):
+            at = doc_ptr[docs[i]]
+            for k in range(at, at + 3 * LINE, LINE):
+                warm += doc_terms[min(k, last)] + doc_counts[min(k, last)]
+        for i in range(first, end):
+            d, value = docs[i], -0.0
+            of_length, stop = group[d], doc_ptr[d + 1]
+            for left in range(doc_ptr[d], stop, CHUNK):
+                n = 0
+                for k in range(left, min(left + CHUNK, stop)):  # without a branch that would have to be guessed
+                    met[n] = k
+                    n += words[np.uint32(doc_terms[k]) % np.uint32(PLACES)] > 0
+                for m in range(n):
+                    k = met[m]
+                    place = np.uint32(doc_terms[k]) % np.uint32(PLACES)
+                    while words[place] > 0:
+                        w = words[place] - 1
+                        if terms[w] == doc_terms[k]:
+                            value = value + weights[w] * evidence(kind, doc_counts[k], A[w], B[of_length]) + 0.0
+                            break
+                        place = np.uint32(place + 1) % np.uint32(PLACES)
+            if not untouched(value):
+                if len(static) > 0:
+                    value += g * static[d]
+                if len(share) > 0:
+                    value += mass * share[of_length]
+                value += constant
+            scores[i], keys[i] = value, (ordered(np.float32(value)) << 32) | tie[d]
     return scores, keys, warm
-
-
-@njit(inline="always")
-def _fetch(docs, doc_ptr, doc_terms, doc_counts, group, tie):
-    """Read the beginnings of rows, so that the processor waits for memory once for all of them; a number of no use."""
-    warm = 0
-    for c in range(len(docs)):
-        warm += group[docs[c]] + doc_ptr[docs[c]] + tie[docs[c]]
-    last = len(doc_terms) - 1
-    for c in range(len(docs)):
-        at = doc_ptr[docs[c]]
-        for k in range(at, at + 3 * LINE, LINE):
-            warm += doc_terms[min(k, last)] + doc_counts[min(k, last)]
-    return warm
 
 
 @njit(inline="always")
