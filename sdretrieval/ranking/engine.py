@@ -28,7 +28,7 @@ from sdretrieval.ranking import loops
 from sdretrieval.ranking.base import Expansion, Plan, Ranker
 from sdretrieval.ranking.feedback import Feedback, Rows
 from sdretrieval.ranking.notes import Note, PruneNote
-from sdretrieval.ranking.pruned import MOST_WORDS, Cells, Pruned
+from sdretrieval.ranking.pruned import MOST_WORDS, NO_STEPS, Cells, Pruned, Steps
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel, strongest
 from sdretrieval.ranking.walk import NO_COMPLETION, Best, Completion, Walk, is_wide
@@ -128,7 +128,7 @@ class Engine:
         # Per weighting: the factors B_D of documents by length, and the static score of general English.
         self._doc_factors = lru_cache(maxsize=8)(self._compute_doc_factors)
         self._background = lru_cache(maxsize=8)(self._compute_background)
-        self._background_range = lru_cache(maxsize=8)(self._compute_background_range)
+        self._background_steps = lru_cache(maxsize=8)(self._compute_background_steps)
         self._cells = lru_cache(maxsize=8)(self._compute_cells)
 
     def view(self, statistics: Statistics, allowed: np.ndarray | None = None) -> Engine:
@@ -390,8 +390,8 @@ class Engine:
         weighting, terms = plans[0].weighting, np.concatenate([plan.model.terms for plan in plans])
         A, B = weighting.term_factors(self.statistics, terms), self._doc_factors(weighting)
         completion = self._completion(plans)
-        static = self._background_range(weighting) if len(completion.static) else (0.0, 0.0, 0.0)
-        return Pruned(self.snapshot, plans, A, B, completion, static, self.allowed)
+        steps = self._background_steps(weighting) if len(completion.static) else NO_STEPS
+        return Pruned(self.snapshot, plans, A, B, completion, steps, self.allowed)
 
     def best_of_all(self, plans: Sequence[Plan], depth: int) -> list[Ranked]:
         """The same by scoring every document that has any of the words."""
@@ -504,9 +504,8 @@ class Engine:
         self.each(walk, self._spans())
         return scores
 
-    def _compute_background_range(self, weighting: Weighting) -> tuple[float, float, float]:
-        static = self._background(weighting)
-        return float(static.min()), float(static.mean()), float(static.max())
+    def _compute_background_steps(self, weighting: Weighting) -> Steps:
+        return Steps.of(self._background(weighting))
 
     # -- order ---------------------------------------------------------------------------------------------------
     def top(self, docs: np.ndarray, scores: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:

@@ -12,8 +12,8 @@ What must be reached begins as a guess from the blocks already walked. Where few
 the guess was too high, and the walk is made again with what is known by then.
 
 Bounds need evidence that is not negative and that grows or falls with count and length, as LOG, SATURATING and FLOORED
-do. What has none (DPH, very wide plans) is scored exhaustively. What needs no postings (general English's static score,
-its share by length) is bounded by its most over all documents.
+do. What has none (DPH, very wide plans) is scored exhaustively. General English's static score, in steps, is what a
+document's sum begins with; what else needs no postings (its share by length) is bounded by its most over all documents.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,8 +36,7 @@ MOST_WORDS = 4000  # of a plan: more are scored by the walk for wide plans
 Span = tuple[int, int]
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
+class Cells(NamedTuple):
     """Of each cell the count and the factor B_D that make the most of the evidence."""
 
     counts: np.ndarray
@@ -56,6 +55,28 @@ class Cells:
         return cls(counts, factors)
 
 
+class Steps(NamedTuple):
+    """General English's static scores in 256 steps: where they begin, how wide they are, and each document's.
+
+    A document of the step k has a score from low + k·width to low + (k + 1)·width.
+    """
+
+    low: float
+    width: float
+    of_docs: np.ndarray
+
+    @classmethod
+    def of(cls, static: np.ndarray) -> Steps:
+        low, high = float(static.min()), float(static.max())
+        if not np.isfinite(high - low):  # nothing is bounded
+            return cls(low, np.inf, np.zeros(len(static), dtype=np.uint8))
+        low, width = low - 1e-9 * (high - low), max((high - low) * (1.0 + 1e-8) / 256, 1e-300)
+        return cls(low, width, np.minimum((static - low) / width, 255).astype(np.uint8))
+
+
+NO_STEPS = Steps(0.0, 0.0, np.zeros(0, dtype=np.uint8))
+
+
 @dataclass(frozen=True, eq=False)
 class Pruned:
     """The search for the best documents of some plans of one weighting."""
@@ -65,7 +86,7 @@ class Pruned:
     A: np.ndarray  # of all plans' words, one plan after the other
     B: np.ndarray
     completion: Completion
-    static: tuple[float, float, float]  # least, mean and most of general English's static scores
+    steps: Steps
     allowed: np.ndarray | None
 
     def best(self, depth: int, cells: Cells, spans: Sequence[Span], each: Callable[..., list[Any]]) -> list[Any]:
@@ -80,7 +101,7 @@ class Pruned:
         rows = *self._rows, self.B, c.group, self.snapshot.docid_rank, c.static, c.share
         docs, scores, keys, ends, states = pruned_loops.best_of_each(
             *(self._ptr, terms, weights, self.A, *self._completed, c.g, c.mass, c.constant),
-            *((kind, *self._postings), (cells.counts, cells.factors), depth, self._allowed, rows),
+            *((kind, *self._postings), cells, self.steps, depth, self._allowed, rows),
         )
         cuts = zip([0, *ends[:-1].tolist()], ends.tolist(), states.tolist(), strict=True)
         return [self._ranked(docs[i:j], scores[i:j], keys[i:j], state, depth) for i, j, state in cuts]
@@ -102,21 +123,21 @@ class Pruned:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
         """What pruned_loops.best_of_each does in one call, the spans walked by a thread each."""
         term_ptr, _, _, blocks_ptr, blocks, n_docs, n_blocks = self._postings
-        units, lists, rest, scale, lost, most = pruned_loops.planned(
-            *(*self._plan(number), term_ptr, blocks_ptr, blocks, n_docs, n_blocks, cells.counts, cells.factors)
-        )
+        given = term_ptr, blocks_ptr, blocks, n_docs, n_blocks, cells, self.steps
+        plan = *self._plan(number), self.completion.g[number]
+        units, start, lists, rest, scale, lost, most = pruned_loops.planned(*plan, *given)
         completed, usual = (float(values[number]) for values in self._completed)
         nothing = np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64)
         if not pruned_loops.are_telling(scale, completed, lost):
             return *nothing, pruned_loops.UNBOUNDED
         slack, least = max(0, int((completed - usual) * scale)), 1
-        lists = self._allowed, self.plans[number].model.terms, units, lists, rest
+        walked = self._allowed, self.plans[number].model.terms, units, start, self.steps[2], lists, rest
 
         for guess in (True, False):
 
             def part(span: Span, least=least, guess=guess) -> tuple[np.ndarray, np.ndarray, int]:
                 walk = span[0], span[1] - span[0], n_blocks, depth, least, slack, guess
-                return pruned_loops.promising(*self._postings[:-1], *lists, *walk)
+                return pruned_loops.promising(*self._postings[:-1], *walked, *walk)
 
             found = list(zip(*each(part, spans), strict=True))
             docs, bounds, reached = np.concatenate(found[0]), np.concatenate(found[1]), max(found[2])
@@ -127,7 +148,7 @@ class Pruned:
             least = pruned_loops.in_units(floor, completed, scale)
             if least >= reached:  # else the guess was too high
                 break
-        return docs, scores, keys, pruned_loops.settled(scores, floor, completed, lost)
+        return docs, scores, keys, pruned_loops.settled(scores, floor, completed, start, scale, lost)
 
     def scored(self, docs: np.ndarray) -> np.ndarray:
         """Scores of documents by the only plan, to the bits of exhaustive scoring; -0.0 where they have no word."""
@@ -167,12 +188,13 @@ class Pruned:
 
     @cached_property
     def _completed(self) -> tuple[np.ndarray, np.ndarray]:
-        """The most that what needs no postings comes to, and what it hardly falls short of among the best."""
+        """The most that what needs no postings comes to, and what it hardly falls short of among the best.
+
+        Of the static score the least: what it is above that is added document by document.
+        """
         c, compact = self.completion, self.snapshot.compact
-        most, usual = c.constant, c.constant
-        if len(c.static):
-            least, mean, edge = (c.g * value for value in self.static)
-            most, usual = most + np.maximum(least, edge), usual + (mean + np.minimum(least, edge)) / 2
+        low, width, _ = self.steps
+        most = usual = c.constant + np.minimum(c.g * low, c.g * (low + 256 * width))
         if len(c.share):
             average = int(np.searchsorted(compact.lengths, self.snapshot.statistics.average_length))
             most = most + np.maximum(c.mass * c.share.max(), c.mass * c.share.min())

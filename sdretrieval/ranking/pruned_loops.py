@@ -29,11 +29,11 @@ FOUND, UNBOUNDED, NOT_A_NUMBER = 0, 1, 2  # what a search comes to
 
 
 @njit(cache=True, nogil=True)
-def bounds(weights, A, counts, factors, kind):
+def bounds(weights, A, counts, factors, kind, spread):
     """Of each word and cell the most that w·φ comes to, in units; that of all cells, of those of count 1; the scale.
 
-    The scale is 0 where there is nothing to bound. A word of negative weight has no units: a document can do no better
-    than lack it.
+    There are units for all of them and for the ``spread`` of what needs no postings. The scale is 0 where there is
+    nothing to bound. A word of negative weight has no units: a document can do no better than lack it.
     """
     n = len(weights)
     values, most, total = np.zeros((n, 256)), np.zeros((n, 2)), 0.0
@@ -49,9 +49,9 @@ def bounds(weights, A, counts, factors, kind):
                     most[i, 1] = max(most[i, 1], value)
         total += most[i, 0]
     units, highest = np.zeros((n, 256), np.uint16), np.zeros((n, 2), np.int64)
-    if not 0.0 < total < np.inf:
+    if not 0.0 < total + spread < np.inf:
         return units, highest, 0.0
-    scale = (MOST_UNITS - n) / (total * (1.0 + 1e-9))
+    scale = (MOST_UNITS - n - 2) / ((total + spread) * (1.0 + 1e-9))
     for i in range(n):
         if weights[i] >= 0.0:
             for cell in range(256):
@@ -93,12 +93,19 @@ def lists_of(term_ptr, terms, weights, highest, blocks_ptr, blocks, n_blocks):
 
 
 @njit(cache=True, nogil=True)
-def planned(terms, weights, A, kind, term_ptr, blocks_ptr, blocks, n_docs, n_blocks, counts, factors):
-    """What a walk needs: units, lists, what they may add, and the scale, which is 0 where there are no bounds.
+def planned(terms, weights, A, kind, g, term_ptr, blocks_ptr, blocks, n_docs, n_blocks, cells, steps):
+    """What a walk needs: units, those of the steps of the static score, lists, what they may add, and the scale, which
+    is 0 where there are no bounds.
 
     Also what negative weights come to, and how many postings can be walked while all documents are scored.
     """
-    units, highest, scale = bounds(weights, A, counts, factors, kind)
+    width = steps[1]
+    spread = abs(g) * 256 * width
+    units, highest, scale = bounds(weights, A, cells[0], cells[1], kind, spread)
+    start = np.zeros(256, np.uint16)
+    for step in range(256 if spread > 0.0 else 0):  # the static score of a step is below its end
+        better = step + 1 if g > 0.0 else 256 - step
+        start[step] = np.uint16(abs(g) * better * width * (1.0 + 1e-10) * scale) + 1
     lists, rest = lists_of(term_ptr, terms, weights, highest, blocks_ptr, blocks, n_blocks)
     lost, most = 0.0, ALL_DOCS * n_docs
     for i in range(len(terms)):
@@ -106,7 +113,7 @@ def planned(terms, weights, A, kind, term_ptr, blocks_ptr, blocks, n_docs, n_blo
         most += ALL_POSTINGS * (term_ptr[terms[i] + 1] - term_ptr[terms[i]])
         if not 0.0 <= A[i] < np.inf:
             scale = 0.0
-    return units, lists, rest, scale, lost, most
+    return units, start, lists, rest, scale, lost, most
 
 
 @njit(cache=True, nogil=True)
@@ -120,12 +127,12 @@ def are_telling(scale, completed, lost):
 
 
 @njit(cache=True, nogil=True)
-def settled(scores, floor, completed, lost):
+def settled(scores, floor, completed, start, scale, lost):
     """What a search comes to that found these scores. What has only words of negative weight was never met."""
     for score in scores:
         if score != score:
             return NOT_A_NUMBER
-    return FOUND if not lost or floor > completed else UNBOUNDED
+    return FOUND if not lost or floor > completed + start.max() / scale else UNBOUNDED
 
 
 @njit(cache=True, nogil=True)
@@ -267,7 +274,7 @@ def _walk(sums, lists, rest, starts, stops, left, block_docs, block_cells, units
 
 @njit(cache=True, nogil=True)
 def promising(
-    term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, allowed, terms, units, lists, rest,
+    term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, allowed, terms, units, start, steps, lists, rest,
     first, n_walked, n_blocks, depth, least, slack, guess,
 ):  # fmt: skip
     """The documents of the blocks from ``first`` on whose bounds reach ``least``, their bounds, and ``least``.
@@ -285,10 +292,13 @@ def promising(
         _ranges(lists, terms, term_ptr, blocks_ptr, blocks, b, starts, stops, left)
         if left[0] == 0:
             continue
+        within = min(SIZE, n_docs - (b << BITS))
         sums[:] = 0
+        if len(steps) > 0:
+            for i in range(within):
+                sums[i] = start[steps[(b << BITS) + i]]
         ranges = starts, stops, left
         n, look, more = _walk(sums, lists, rest, *ranges, block_docs, block_cells, units, least, found, look)
-        within = min(SIZE, n_docs - (b << BITS))
         expected = depth * (step + 1) / n_blocks
         rank = int(expected + 4.0 * np.sqrt(expected) + 8.0)
         if n < 0:
@@ -311,7 +321,9 @@ def promising(
 
 
 @njit(cache=True, nogil=True)
-def best_of_each(ptr, terms, weights, A, completed, usual, g, mass, constant, given, cells, depth, allowed, rows):
+def best_of_each(
+    ptr, terms, weights, A, completed, usual, g, mass, constant, given, cells, steps, depth, allowed, rows
+):  # fmt: skip
     """The best documents of some plans of one weighting, their scores and keys, where those of each plan end, and what
     each search came to: FOUND, or why it was given up.
 
@@ -322,9 +334,8 @@ def best_of_each(ptr, terms, weights, A, completed, usual, g, mass, constant, gi
     for q in range(len(ptr) - 1):
         own = slice(ptr[q], ptr[q + 1])
         plan = terms[own], weights[own], A[own], completed[q], usual[q]
-        found, values, order, states[q] = _best(
-            *plan, *given, cells, depth, allowed, rows, (g[q], mass[q], constant[q])
-        )
+        how = cells, steps, depth, allowed, rows, (g[q], mass[q], constant[q])
+        found, values, order, states[q] = _best(*plan, *given, *how)
         if filled + len(found) > len(docs):
             room = len(found) * (len(ptr) - 1 - q) + len(docs)
             docs, scores, keys = _longer(docs, room), _longer(scores, room), _longer(keys, room)
@@ -346,11 +357,11 @@ def _longer(array, size):
 @njit(cache=True, nogil=True)
 def _best(
     terms, weights, A, completed, usual, kind, term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, n_blocks,
-    cells, depth, allowed, rows, completion,
+    cells, steps, depth, allowed, rows, completion,
 ):  # fmt: skip
     nothing = np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64)
-    units, lists, rest, scale, lost, most = planned(
-        terms, weights, A, kind, term_ptr, blocks_ptr, blocks, n_docs, n_blocks, *cells
+    units, start, lists, rest, scale, lost, most = planned(
+        terms, weights, A, kind, completion[0], term_ptr, blocks_ptr, blocks, n_docs, n_blocks, cells, steps
     )
     if not are_telling(scale, completed, lost):
         return *nothing, UNBOUNDED
@@ -358,8 +369,8 @@ def _best(
     slack, least = max(0, int((completed - usual) * scale)), 1
     for guess in (True, False):
         docs, bounds, reached = promising(
-            term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, allowed, terms, units, lists, rest,
-            0, n_blocks, n_blocks, depth, least, slack, guess,
+            term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, allowed, terms, units, start, steps[2],
+            lists, rest, 0, n_blocks, n_blocks, depth, least, slack, guess,
         )  # fmt: skip
         if are_too_many(docs, depth, most):
             return *nothing, UNBOUNDED
@@ -370,7 +381,7 @@ def _best(
         least = in_units(floor, completed, scale)
         if least >= reached:
             break
-    return docs, scores, keys, settled(scores, floor, completed, lost)
+    return docs, scores, keys, settled(scores, floor, completed, start, scale, lost)
 
 
 @njit(inline="always")
@@ -414,16 +425,29 @@ def best_rows(docs, bounds, depth, completed, scale, *given):
         chosen[n] = docs[i]
         n += bounds[i] >= first
     scores, keys, warm = score_rows(chosen[:n], *given)
+    met = _met(chosen, 0, n, scores, keys)
+    scores, keys = scores[:met], keys[:met]
     least = in_units(_last(scores, keys, depth), completed, scale)
-    m = n
+    m = met
     for i in range(len(docs)):
         if least <= bounds[i] < first:
             chosen[m] = docs[i]
             m += 1
-    if m > n:
-        others, their_keys, _ = score_rows(chosen[n:m], *given)
-        scores, keys = np.concatenate((scores, others)), np.concatenate((keys, their_keys))
+    if m > met:
+        others, their_keys, _ = score_rows(chosen[met:m], *given)
+        m = met + _met(chosen, met, m, others, their_keys)
+        scores, keys = np.concatenate((scores, others[: m - met])), np.concatenate((keys, their_keys[: m - met]))
     return chosen[:m], scores, keys, _last(scores, keys, depth), warm
+
+
+@njit(inline="always")
+def _met(docs, first, stop, scores, keys):
+    """Leave out documents that have none of the words, and were found by what needs no postings; how many are left."""
+    n = 0
+    for i in range(stop - first):
+        docs[first + n], scores[n], keys[n] = docs[first + i], scores[i], keys[i]
+        n += not untouched(scores[i])
+    return n
 
 
 @njit(inline="always")
