@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import overload
 
@@ -90,12 +90,25 @@ class PackedStrings(Sequence[str]):
         if self._positions is not None:
             return self._positions.get(string, -1)
         wanted = string.encode("utf-8", "surrogatepass")
+        data, ptr, order = self._views
+        low, high = 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            i = middle if order is None else order[middle]
+            if data[ptr[i] : ptr[i + 1]].tobytes() < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        if low == len(self):
+            return -1
+        i = low if order is None else order[low]
+        return i if data[ptr[i] : ptr[i + 1]] == wanted else -1
+
+    @cached_property
+    def _views(self) -> tuple[memoryview, memoryview, memoryview | None]:
+        """The arrays as Python reads single numbers of them soonest."""
         order = self.given_order
-        key = self.encoded if order is None else lambda rank: self.encoded(int(order[rank]))
-        rank = bisect_left(range(len(self)), wanted, key=key)
-        if rank < len(self) and key(rank) == wanted:
-            return rank if order is None else int(order[rank])
-        return -1
+        return self.data.data, self.ptr.data, None if order is None else order.data
 
     def find_many(self, strings: Sequence[str]) -> np.ndarray:
         """Positions of many strings, -1 where absent; builds a table once when that is the cheaper way."""

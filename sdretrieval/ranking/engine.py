@@ -28,7 +28,7 @@ from sdretrieval.ranking import loops
 from sdretrieval.ranking.base import Expansion, Plan, Ranker
 from sdretrieval.ranking.feedback import Feedback, Rows
 from sdretrieval.ranking.notes import Note, PruneNote
-from sdretrieval.ranking.pruned import MOST_WORDS, Cells, Pruned
+from sdretrieval.ranking.pruned import MOST_WORDS, NO_STEPS, Cells, Pruned, Steps
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel, strongest
 from sdretrieval.ranking.walk import NO_COMPLETION, Best, Completion, Walk, is_wide
@@ -128,7 +128,7 @@ class Engine:
         # Per weighting: the factors B_D of documents by length, and the static score of general English.
         self._doc_factors = lru_cache(maxsize=8)(self._compute_doc_factors)
         self._background = lru_cache(maxsize=8)(self._compute_background)
-        self._background_range = lru_cache(maxsize=8)(self._compute_background_range)
+        self._background_steps = lru_cache(maxsize=8)(self._compute_background_steps)
         self._cells = lru_cache(maxsize=8)(self._compute_cells)
 
     def view(self, statistics: Statistics, allowed: np.ndarray | None = None) -> Engine:
@@ -370,7 +370,7 @@ class Engine:
 
         def score(docs: np.ndarray) -> Ranked:
             docs = docs if self.allowed is None else docs[self.allowed[docs]]
-            scores = self._pruned(plan).scored(docs)
+            scores = self._pruned([plan]).scored(docs)
             met = (scores != 0.0) | ~np.signbit(scores)  # -0.0: none of the words
             return docs[met], scores[met]
 
@@ -379,26 +379,36 @@ class Engine:
     # -- scoring -------------------------------------------------------------------------------------------------
     def best(self, plans: Sequence[Plan], depth: int) -> list[Ranked]:
         """The best documents of each plan in rank order, and their scores: of those that have any of its words."""
-        found = [self._best_by_bounds(plan, depth) for plan in plans]
+        found: list[Ranked | None] = [None] * len(plans)
+        for numbers in self._walked_together(plans, KEPT // max(depth, 1)):
+            for number, ranked in zip(numbers, self._best_by_bounds([plans[i] for i in numbers], depth), strict=True):
+                found[number] = ranked
         rest = iter(self.best_of_all([plan for plan, done in zip(plans, found, strict=True) if done is None], depth))
         return [next(rest) if done is None else done for done in found]
 
-    def _best_by_bounds(self, plan: Plan, depth: int) -> Ranked | None:
-        """The same for one plan, without scoring all documents; None where that is not possible or not worth it."""
-        least = BOUNDS_FROM * (WIDE_FACTOR if is_wide(plan.model) else 1)
-        if not 0 < len(plan.model) <= MOST_WORDS or self.snapshot.n_docs < least:
-            return None
-        cells = self._cells(plan.weighting)
-        if cells is None:
-            return None
-        edges = [part * self.snapshot.compact.n_blocks // self.threads for part in range(self.threads + 1)]
+    def _best_by_bounds(self, plans: Sequence[Plan], depth: int) -> list[Ranked | None]:
+        """The same for plans of one weighting, without scoring all documents; None where that cannot be, or is not
+        worth it."""
+        wide, weighting, n_blocks = is_wide(plans[0].model), plans[0].weighting, self.snapshot.compact.n_blocks
+        cells = None
+        if self.snapshot.n_docs >= BOUNDS_FROM * (WIDE_FACTOR if wide else 1):
+            cells = self._cells(weighting)
+        bounded = [cells is not None and len(plan.model) <= MOST_WORDS for plan in plans]
+        if cells is None or not any(bounded):
+            return [None] * len(plans)
+        edges = [part * n_blocks // self.threads for part in range(self.threads + 1)]
         spans = [span for span in pairwise(edges) if span[0] < span[1]]
-        return self._pruned(plan).best(depth, cells, spans, self.each)
+        searched = self._pruned([plan for plan, is_bounded in zip(plans, bounded, strict=True) if is_bounded])
+        found = iter(searched.best(depth, cells, spans, self.each))
+        return [next(found) if is_bounded else None for is_bounded in bounded]
 
-    def _pruned(self, plan: Plan) -> Pruned:
-        A, B = plan.weighting.term_factors(self.statistics, plan.model.terms), self._doc_factors(plan.weighting)
-        static = self._background_range(plan.weighting) if plan.model.background else (0.0, 0.0, 0.0)
-        return Pruned(self.snapshot, plan, A, B, self._completion([plan]), static, self.allowed)
+    def _pruned(self, plans: Sequence[Plan]) -> Pruned:
+        """Of plans of one weighting."""
+        weighting, terms = plans[0].weighting, np.concatenate([plan.model.terms for plan in plans])
+        A, B = weighting.term_factors(self.statistics, terms), self._doc_factors(weighting)
+        completion = self._completion(plans)
+        steps = self._background_steps(weighting) if len(completion.static) else NO_STEPS
+        return Pruned(self.snapshot, plans, A, B, completion, steps, self.allowed)
 
     def best_of_all(self, plans: Sequence[Plan], depth: int) -> list[Ranked]:
         """The same by scoring every document that has any of the words."""
@@ -472,7 +482,7 @@ class Engine:
     def _lengths(self, docs: np.ndarray) -> np.ndarray:
         return self._length_groups[0][self._length_groups[1][docs]]
 
-    def _completion(self, plans: list[Plan]) -> Completion:
+    def _completion(self, plans: Sequence[Plan]) -> Completion:
         """What plans of one weighting add to their sums: see _complete."""
         weighting, nothing = plans[0].weighting, np.zeros(0)
         factors = [plan.share_factor for plan in plans]
@@ -511,9 +521,8 @@ class Engine:
         self.each(walk, self._spans())
         return scores
 
-    def _compute_background_range(self, weighting: Weighting) -> tuple[float, float, float]:
-        static = self._background(weighting)
-        return float(static.min()), float(static.mean()), float(static.max())
+    def _compute_background_steps(self, weighting: Weighting) -> Steps:
+        return Steps.of(self._background(weighting))
 
     # -- order ---------------------------------------------------------------------------------------------------
     def top(self, docs: np.ndarray, scores: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:

@@ -12,15 +12,16 @@ What must be reached begins as a guess from the blocks already walked. Where few
 the guess was too high, and the walk is made again with what is known by then.
 
 Bounds need evidence that is not negative and that grows or falls with count and length, as LOG, SATURATING and FLOORED
-do. What has none (DPH, very wide plans) is scored exhaustively. What needs no postings (general English's static score,
-its share by length) is bounded by its most over all documents.
+do. What has none (DPH, very wide plans) is scored exhaustively. General English's static score, in steps, is what a
+document's sum begins with; what else needs no postings (its share by length) is bounded by its most over all documents.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,12 +33,10 @@ from sdretrieval.ranking.walk import NO_LIMIT, Completion, not_a_number
 from sdretrieval.ranking.weighting import DIVERGING, FLOORED, SATURATING
 
 MOST_WORDS = 4000  # of a plan: more are scored by the walk for wide plans
-ALL_POSTINGS, ALL_DOCS = 8, 4  # bounds that can be added while one posting, one document is scored exhaustively
-LARGEST_RATIO = 1e4  # of what needs no postings, or of negative weights, to what the bounds come to
+Span = tuple[int, int]
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
+class Cells(NamedTuple):
     """Of each cell the count and the factor B_D that make the most of the evidence."""
 
     counts: np.ndarray
@@ -56,106 +55,148 @@ class Cells:
         return cls(counts, factors)
 
 
+class Steps(NamedTuple):
+    """General English's static scores in 256 steps: where they begin, how wide they are, and each document's.
+
+    A document of the step k has a score from low + k·width to low + (k + 1)·width.
+    """
+
+    low: float
+    width: float
+    of_docs: np.ndarray
+
+    @classmethod
+    def of(cls, static: np.ndarray) -> Steps:
+        low, high = float(static.min()), float(static.max())
+        if not np.isfinite(high - low):  # nothing is bounded
+            return cls(low, np.inf, np.zeros(len(static), dtype=np.uint8))
+        low, width = low - 1e-9 * (high - low), max((high - low) * (1.0 + 1e-8) / 256, 1e-300)
+        return cls(low, width, np.minimum((static - low) / width, 255).astype(np.uint8))
+
+
+NO_STEPS = Steps(0.0, 0.0, np.zeros(0, dtype=np.uint8))
+
+
 @dataclass(frozen=True, eq=False)
 class Pruned:
-    """The search for the best documents of one plan; ``completion`` is of this plan alone."""
+    """The search for the best documents of some plans of one weighting."""
 
     snapshot: Snapshot
-    plan: Plan
-    A: np.ndarray
+    plans: Sequence[Plan]
+    A: np.ndarray  # of all plans' words, one plan after the other
     B: np.ndarray
     completion: Completion
-    static: tuple[float, float, float]  # least, mean and most of general English's static scores
+    steps: Steps
     allowed: np.ndarray | None
 
-    def best(self, depth: int, cells: Cells, spans: Sequence[tuple[int, int]], each: Callable[..., list[Any]]) -> Any:
+    def best(self, depth: int, cells: Cells, spans: Sequence[Span], each: Callable[..., list[Any]]) -> list[Any]:
         """Documents in rank order and their scores; None where bounds do not tell. ``spans`` of blocks, for threads."""
-        model, kind = self.plan.model, self.plan.weighting.kind
         depth = min(depth, self.snapshot.n_docs)
-        if depth < 1 or not (np.isfinite(self.A).all() and (self.A >= 0).all()):
-            return None
-        units, highest, scale = pruned_loops.bounds(model.weights, self.A, cells.counts, cells.factors, kind)
-        completed, usual = self._completed()
-        lost = -model.weights[model.weights < 0].sum()
-        if not scale * max(abs(completed), lost) < LARGEST_RATIO * pruned_loops.MOST_UNITS or scale == 0.0:
-            return None
-        slack = max(0, int((completed - usual) * scale))
-        walk, least = self._walk(units, highest, depth, slack, spans, each), 1
+        if depth < 1:
+            return [None] * len(self.plans)
+        if len(spans) > 1:
+            return self.in_steps(depth, cells, spans, each)
+        c, kind = self.completion, self.plans[0].weighting.kind
+        terms, weights = (np.concatenate([getattr(p.model, of) for p in self.plans]) for of in ("terms", "weights"))
+        rows = *self._rows, self.B, c.group, self.snapshot.docid_rank, c.static, c.share
+        docs, scores, keys, ends, states = pruned_loops.best_of_each(
+            *(self._ptr, terms, weights, self.A, *self._completed, c.g, c.mass, c.constant),
+            *((kind, *self._postings), cells, self.steps, depth, self._allowed, rows),
+        )
+        cuts = zip([0, *ends[:-1].tolist()], ends.tolist(), states.tolist(), strict=True)
+        return [self._ranked(docs[i:j], scores[i:j], keys[i:j], state, depth) for i, j, state in cuts]
+
+    def in_steps(self, depth: int, cells: Cells, spans: Sequence[Span], each: Callable[..., list[Any]]) -> list[Any]:
+        """The same, several threads for one plan."""
+        found = [self._step_by_step(number, depth, cells, spans, each) for number in range(len(self.plans))]
+        return [self._ranked(*one, depth) for one in found]
+
+    @staticmethod
+    def _ranked(docs: np.ndarray, scores: np.ndarray, keys: np.ndarray, state: int, depth: int) -> Any:
+        if state == pruned_loops.NOT_A_NUMBER:
+            raise not_a_number()
+        order = np.argsort(keys)[::-1][:depth]
+        return None if state == pruned_loops.UNBOUNDED else (docs[order], scores[order])
+
+    def _step_by_step(
+        self, number: int, depth: int, cells: Cells, spans: Sequence[Span], each: Callable[..., list[Any]]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+        """What pruned_loops.best_of_each does in one call, the spans walked by a thread each."""
+        term_ptr, _, _, blocks_ptr, blocks, n_docs, n_blocks = self._postings
+        given = term_ptr, blocks_ptr, blocks, n_docs, n_blocks, cells, self.steps
+        plan = *self._plan(number), self.completion.g[number]
+        units, start, lists, rest, scale, lost, most = pruned_loops.planned(*plan, *given)
+        completed, usual = (float(values[number]) for values in self._completed)
+        nothing = np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64)
+        if not pruned_loops.are_telling(scale, completed, lost):
+            return *nothing, pruned_loops.UNBOUNDED
+        slack, least = max(0, int((completed - usual) * scale)), 1
+        walked = self._allowed, self.plans[number].model.terms, units, start, self.steps[2], lists, rest
+
         for guess in (True, False):
-            docs, bounds, reached = walk(least, guess)
-            if len(docs) > 4 * depth and pruned_loops.SCORING * len(docs) > self._cost_of_all():
-                return None  # the bounds tell too little
-            found = pruned_loops.best_rows(docs, bounds, depth, completed, scale, *self._rows)
-            docs, scores, keys, floor, _ = _numbers(found)
+
+            def part(span: Span, least=least, guess=guess) -> tuple[np.ndarray, np.ndarray, int]:
+                walk = span[0], span[1] - span[0], n_blocks, depth, least, slack, guess
+                return pruned_loops.promising(*self._postings[:-1], *walked, *walk)
+
+            found = list(zip(*each(part, spans), strict=True))
+            docs, bounds, reached = np.concatenate(found[0]), np.concatenate(found[1]), max(found[2])
+            if pruned_loops.are_too_many(docs, depth, most):
+                return *nothing, pruned_loops.UNBOUNDED
+            how = completed, scale, *self._scoring(number)
+            docs, scores, keys, floor, _ = pruned_loops.best_rows(docs, bounds, depth, *how)
             least = pruned_loops.in_units(floor, completed, scale)
             if least >= reached:  # else the guess was too high
                 break
-        # What has only words of negative weight was never met.
-        if lost and not floor > completed:
-            return None
-        order = np.argsort(keys)[::-1][:depth]
-        return docs[order], scores[order]
-
-    def _walk(
-        self,
-        units: np.ndarray,
-        highest: np.ndarray,
-        depth: int,
-        slack: int,
-        spans: Sequence[tuple[int, int]],
-        each: Callable[..., list[Any]],
-    ) -> Callable[[int, bool], tuple[np.ndarray, np.ndarray, int]]:
-        """Finds, with a least bound, documents that reach it, their bounds, and what they had to reach by a guess."""
-        s, model = self.snapshot, self.plan.model
-        c, n_blocks = s.compact, s.compact.n_blocks
-        lists, rest = pruned_loops.lists_of(s.term_ptr, model.terms, model.weights, highest, c.ptr, c.blocks, n_blocks)
-        allowed = NO_LIMIT if self.allowed is None else self.allowed
-        given = s.term_ptr, c.block_docs, c.block_cells, c.ptr, c.blocks, s.n_docs, allowed, model.terms, units
-
-        def walk(least: int, guess: bool) -> tuple[np.ndarray, np.ndarray, int]:
-            def part(span: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, int]:
-                blocks = span[0], span[1] - span[0], n_blocks
-                return pruned_loops.promising(*given, lists, rest, *blocks, depth, least, slack, guess)
-
-            docs, bounds, reached = zip(*each(part, spans), strict=True)
-            return np.concatenate(docs), np.concatenate(bounds), max(reached)
-
-        return walk
+        return docs, scores, keys, pruned_loops.settled(scores, floor, completed, start, scale, lost)
 
     def scored(self, docs: np.ndarray) -> np.ndarray:
-        """Scores of documents from their rows, to the bits of exhaustive scoring; -0.0 where they have no word."""
-        return _numbers((docs, *pruned_loops.score_rows(docs, *self._rows)))[1]
+        """Scores of documents by the only plan, to the bits of exhaustive scoring; -0.0 where they have no word."""
+        scores, *_ = pruned_loops.score_rows(docs, *self._scoring(0))
+        if np.isnan(scores).any():
+            raise not_a_number()
+        return scores
+
+    @property
+    def _ptr(self) -> np.ndarray:
+        """Where the words of each plan begin."""
+        return np.concatenate([[0], np.cumsum([len(plan.model) for plan in self.plans])])
+
+    @property
+    def _postings(self) -> tuple[Any, ...]:
+        s, c = self.snapshot, self.snapshot.compact
+        return s.term_ptr, c.block_docs, c.block_cells, c.ptr, c.blocks, s.n_docs, c.n_blocks
 
     @property
     def _rows(self) -> tuple[Any, ...]:
-        s, model, c = self.snapshot, self.plan.model, self.completion
-        given = model.terms, model.weights, self.A, self.B, s.compact.group, self.plan.weighting.kind
-        return (
-            s.doc_ptr,
-            s.doc_terms,
-            s.doc_counts,
-            *given,
-            *(s.docid_rank, c.static, c.g[0], c.share, c.mass[0], c.constant[0]),
-        )
+        s = self.snapshot
+        return s.doc_ptr, s.doc_terms, s.doc_counts
 
-    def _cost_of_all(self) -> int:
-        """Postings that can be walked while all documents are scored: a sum of each takes as long as some."""
-        return ALL_POSTINGS * int(self.snapshot.df[self.plan.model.terms].sum()) + ALL_DOCS * self.snapshot.n_docs
+    @property
+    def _allowed(self) -> np.ndarray:
+        return NO_LIMIT if self.allowed is None else self.allowed
 
-    def _completed(self) -> tuple[float, float]:
-        """The most that what needs no postings comes to, and what it hardly falls short of among the best."""
-        c, compact, most, usual = self.completion, self.snapshot.compact, 0.0, 0.0
-        if len(c.static):
-            least, mean, edge = (c.g[0] * value for value in self.static)
-            most, usual = max(least, edge), (mean + min(least, edge)) / 2
+    def _plan(self, number: int) -> tuple[Any, ...]:
+        plan, ptr = self.plans[number], self._ptr
+        return plan.model.terms, plan.model.weights, self.A[ptr[number] : ptr[number + 1]], plan.weighting.kind
+
+    def _scoring(self, number: int) -> tuple[Any, ...]:
+        """What pruned_loops.score_rows takes besides documents."""
+        c, (terms, weights, A, kind) = self.completion, self._plan(number)
+        given = terms, weights, A, self.B, c.group, kind, self.snapshot.docid_rank, c.static, c.share
+        return *self._rows, *given, (c.g[number], c.mass[number], c.constant[number])
+
+    @cached_property
+    def _completed(self) -> tuple[np.ndarray, np.ndarray]:
+        """The most that what needs no postings comes to, and what it hardly falls short of among the best.
+
+        Of the static score the least: what it is above that is added document by document.
+        """
+        c, compact = self.completion, self.snapshot.compact
+        low, width, _ = self.steps
+        most = usual = c.constant + np.minimum(c.g * low, c.g * (low + 256 * width))
         if len(c.share):
             average = int(np.searchsorted(compact.lengths, self.snapshot.statistics.average_length))
-            most += (c.mass[0] * c.share).max()
-            usual += c.mass[0] * c.share[min(average, len(c.share) - 1)]
-        return float(most + c.constant[0]), float(usual + c.constant[0])
-
-
-def _numbers(found: tuple[Any, ...]) -> tuple[Any, ...]:
-    if np.isnan(found[1]).any():
-        raise not_a_number()
-    return found
+            most = most + np.maximum(c.mass * c.share.max(), c.mass * c.share.min())
+            usual = usual + c.mass * c.share[min(average, len(c.share) - 1)]
+        return most, usual

@@ -17,19 +17,23 @@ SIZE = 1 << BITS
 MOST_UNITS = (1 << 16) - 1
 PLACES = 1 << 13  # of the hash table
 STRETCH = 16  # postings compared at once
-CHUNK = 64  # documents looked over at a time, as most have none that may be among the best; words of a row
+PART = 256  # documents looked over at a time, as most have none that may be among the best
+CHUNK = 64  # … where some do; words of a row
 AHEAD, LINE = 32, 16  # rows fetched ahead; numbers of a row that the processor fetches at once
 SCANNING = 4096  # postings that can be walked while a block is looked over
 LOOKING_UP = 20  # … while a document is looked up in a list
 SCORING = 600  # … while a document is scored from its row
+ALL_POSTINGS, ALL_DOCS = 8, 4  # … while one posting, one document is scored exhaustively
+LARGEST_RATIO = 1e4  # of what needs no postings, or of negative weights, to what the bounds come to
+FOUND, UNBOUNDED, NOT_A_NUMBER = 0, 1, 2  # what a search comes to
 
 
 @njit(cache=True, nogil=True)
-def bounds(weights, A, counts, factors, kind):
+def bounds(weights, A, counts, factors, kind, spread):
     """Of each word and cell the most that w·φ comes to, in units; that of all cells, of those of count 1; the scale.
 
-    The scale is 0 where there is nothing to bound. A word of negative weight has no units: a document can do no better
-    than lack it.
+    There are units for all of them and for the ``spread`` of what needs no postings. The scale is 0 where there is
+    nothing to bound. A word of negative weight has no units: a document can do no better than lack it.
     """
     n = len(weights)
     values, most, total = np.zeros((n, 256)), np.zeros((n, 2)), 0.0
@@ -45,9 +49,9 @@ def bounds(weights, A, counts, factors, kind):
                     most[i, 1] = max(most[i, 1], value)
         total += most[i, 0]
     units, highest = np.zeros((n, 256), np.uint16), np.zeros((n, 2), np.int64)
-    if not 0.0 < total < np.inf:
+    if not 0.0 < total + spread < np.inf:
         return units, highest, 0.0
-    scale = (MOST_UNITS - n) / (total * (1.0 + 1e-9))
+    scale = (MOST_UNITS - n - 2) / ((total + spread) * (1.0 + 1e-9))
     for i in range(n):
         if weights[i] >= 0.0:
             for cell in range(256):
@@ -86,6 +90,49 @@ def lists_of(term_ptr, terms, weights, highest, blocks_ptr, blocks, n_blocks):
     for j in range(n - 1, -1, -1):
         rest[j] = rest[j + 1] + np.int64(gains[order[j]])
     return lists[order], rest
+
+
+@njit(cache=True, nogil=True)
+def planned(terms, weights, A, kind, g, term_ptr, blocks_ptr, blocks, n_docs, n_blocks, cells, steps):
+    """What a walk needs: units, those of the steps of the static score, lists, what they may add, and the scale, which
+    is 0 where there are no bounds.
+
+    Also what negative weights come to, and how many postings can be walked while all documents are scored.
+    """
+    width = steps[1]
+    spread = abs(g) * 256 * width
+    units, highest, scale = bounds(weights, A, cells[0], cells[1], kind, spread)
+    start = np.zeros(256, np.uint16)
+    for step in range(256 if spread > 0.0 else 0):  # the static score of a step is below its end
+        better = step + 1 if g > 0.0 else 256 - step
+        start[step] = np.uint16(abs(g) * better * width * (1.0 + 1e-10) * scale) + 1
+    lists, rest = lists_of(term_ptr, terms, weights, highest, blocks_ptr, blocks, n_blocks)
+    lost, most = 0.0, ALL_DOCS * n_docs
+    for i in range(len(terms)):
+        lost -= min(weights[i], 0.0)
+        most += ALL_POSTINGS * (term_ptr[terms[i] + 1] - term_ptr[terms[i]])
+        if not 0.0 <= A[i] < np.inf:
+            scale = 0.0
+    return units, start, lists, rest, scale, lost, most
+
+
+@njit(cache=True, nogil=True)
+def are_too_many(docs, depth, most):
+    return len(docs) > 4 * depth and SCORING * len(docs) > most
+
+
+@njit(cache=True, nogil=True)
+def are_telling(scale, completed, lost):
+    return scale > 0.0 and scale * max(abs(completed), lost) < LARGEST_RATIO * MOST_UNITS
+
+
+@njit(cache=True, nogil=True)
+def settled(scores, floor, completed, start, scale, lost):
+    """What a search comes to that found these scores. What has only words of negative weight was never met."""
+    for score in scores:
+        if score != score:
+            return NOT_A_NUMBER
+    return FOUND if not lost or floor > completed + start.max() / scale else UNBOUNDED
 
 
 @njit(cache=True, nogil=True)
@@ -132,21 +179,29 @@ def _reaching(sums, least, found, most):
     filled, bar = 0, np.uint16(min(least, MOST_UNITS))
     if least > MOST_UNITS:
         return 0
-    for left in range(0, len(sums), CHUNK):
-        highest = np.uint16(0)
-        for i in range(left, left + CHUNK):
-            highest = max(highest, sums[i])
-        if highest >= bar:
-            if filled + CHUNK > most:
+    for left in range(0, len(sums), PART):
+        if _highest_of(sums, left, PART) >= bar:
+            if filled + PART > most:
                 return -1
-            part, bits = sums[left : left + CHUNK], np.uint64(0)
-            for i in range(CHUNK):
-                bits |= np.uint64(part[i] >= bar) << np.uint64(i)
-            while bits:
-                found[filled] = left + _ones(~bits & (bits - np.uint64(1)))  # below the lowest bit
-                filled += 1
-                bits &= bits - np.uint64(1)
+            for first in range(left, left + PART, CHUNK):
+                bits = np.uint64(0)
+                for i in range(CHUNK):
+                    bits |= np.uint64(sums[np.uint64(first) + np.uint64(i)] >= bar) << np.uint64(i)
+                while bits:
+                    found[filled] = first + _ones(~bits & (bits - np.uint64(1)))  # below the lowest bit
+                    filled += 1
+                    bits &= bits - np.uint64(1)
     return filled
+
+
+@njit(inline="always")
+def _highest_of(sums, left, size):
+    """The highest of so many sums, as the processor finds it at once: numbers without a sign, nothing to be guessed."""
+    highest = np.uint16(0)
+    for i in range(size):
+        value = sums[np.uint64(left) + np.uint64(i)]
+        highest = value if value > highest else highest
+    return highest
 
 
 @njit(inline="always")
@@ -217,30 +272,9 @@ def _walk(sums, lists, rest, starts, stops, left, block_docs, block_cells, units
     return n, look, 0
 
 
-@njit(inline="always")
-def _score(start, stop, doc_terms, doc_counts, terms, weights, A, factor, kind, words, met):
-    """Σ_w s_w φ of a document from its row, added as loops.score_narrow adds: -0.0 where it has none of the words."""
-    value = -0.0
-    for left in range(start, stop, CHUNK):
-        n = 0
-        for k in range(left, min(left + CHUNK, stop)):  # without a branch that the processor would have to guess
-            met[n] = k
-            n += words[np.uint32(doc_terms[k]) % np.uint32(PLACES)] > 0
-        for m in range(n):
-            k = met[m]
-            place = np.uint32(doc_terms[k]) % np.uint32(PLACES)
-            while words[place] > 0:
-                i = words[place] - 1
-                if terms[i] == doc_terms[k]:
-                    value = value + weights[i] * evidence(kind, doc_counts[k], A[i], factor) + 0.0
-                    break
-                place = np.uint32(place + 1) % np.uint32(PLACES)
-    return value
-
-
 @njit(cache=True, nogil=True)
 def promising(
-    term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, allowed, terms, units, lists, rest,
+    term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, allowed, terms, units, start, steps, lists, rest,
     first, n_walked, n_blocks, depth, least, slack, guess,
 ):  # fmt: skip
     """The documents of the blocks from ``first`` on whose bounds reach ``least``, their bounds, and ``least``.
@@ -250,7 +284,7 @@ def promising(
     """
     docs, bounds, filled = np.empty(4 * CHUNK, np.int64), np.empty(4 * CHUNK, np.uint16), 0
     known = bounds.copy()  # without what lists left out may add
-    sums, found, look = np.zeros(SIZE, np.uint16), np.empty(SIZE + CHUNK, np.int32), 0
+    sums, found, look = np.zeros(SIZE, np.uint16), np.empty(SIZE + PART, np.int32), 0
     starts, stops = np.empty(len(lists), np.int64), np.empty(len(lists), np.int64)
     left, stride = np.zeros(len(lists) + 1, np.int64), _stride(n_walked)
     for step in range(n_walked):
@@ -258,10 +292,13 @@ def promising(
         _ranges(lists, terms, term_ptr, blocks_ptr, blocks, b, starts, stops, left)
         if left[0] == 0:
             continue
+        within = min(SIZE, n_docs - (b << BITS))
         sums[:] = 0
+        if len(steps) > 0:
+            for i in range(within):
+                sums[i] = start[steps[(b << BITS) + i]]
         ranges = starts, stops, left
         n, look, more = _walk(sums, lists, rest, *ranges, block_docs, block_cells, units, least, found, look)
-        within = min(SIZE, n_docs - (b << BITS))
         expected = depth * (step + 1) / n_blocks
         rank = int(expected + 4.0 * np.sqrt(expected) + 8.0)
         if n < 0:
@@ -283,6 +320,70 @@ def promising(
     return docs[:filled], bounds[:filled], least
 
 
+@njit(cache=True, nogil=True)
+def best_of_each(
+    ptr, terms, weights, A, completed, usual, g, mass, constant, given, cells, steps, depth, allowed, rows
+):  # fmt: skip
+    """The best documents of some plans of one weighting, their scores and keys, where those of each plan end, and what
+    each search came to: FOUND, or why it was given up.
+
+    Everything in one call, for a thread that walks all blocks: other threads go on meanwhile.
+    """
+    docs, scores, keys = np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64)
+    ends, states, filled = np.zeros(len(ptr) - 1, np.int64), np.empty(len(ptr) - 1, np.int64), 0
+    for q in range(len(ptr) - 1):
+        own = slice(ptr[q], ptr[q + 1])
+        plan = terms[own], weights[own], A[own], completed[q], usual[q]
+        how = cells, steps, depth, allowed, rows, (g[q], mass[q], constant[q])
+        found, values, order, states[q] = _best(*plan, *given, *how)
+        if filled + len(found) > len(docs):
+            room = len(found) * (len(ptr) - 1 - q) + len(docs)
+            docs, scores, keys = _longer(docs, room), _longer(scores, room), _longer(keys, room)
+        for array, more in ((docs, found), (keys, order)):
+            array[filled : filled + len(found)] = more
+        scores[filled : filled + len(found)] = values
+        filled += len(found)
+        ends[q] = filled
+    return docs, scores, keys, ends, states
+
+
+@njit(inline="always")
+def _longer(array, size):
+    longer = np.empty(size, array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+@njit(cache=True, nogil=True)
+def _best(
+    terms, weights, A, completed, usual, kind, term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, n_blocks,
+    cells, steps, depth, allowed, rows, completion,
+):  # fmt: skip
+    nothing = np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64)
+    units, start, lists, rest, scale, lost, most = planned(
+        terms, weights, A, kind, completion[0], term_ptr, blocks_ptr, blocks, n_docs, n_blocks, cells, steps
+    )
+    if not are_telling(scale, completed, lost):
+        return *nothing, UNBOUNDED
+    doc_ptr, doc_terms, doc_counts, B, group, tie, static, share = rows
+    slack, least = max(0, int((completed - usual) * scale)), 1
+    for guess in (True, False):
+        docs, bounds, reached = promising(
+            term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, allowed, terms, units, start, steps[2],
+            lists, rest, 0, n_blocks, n_blocks, depth, least, slack, guess,
+        )  # fmt: skip
+        if are_too_many(docs, depth, most):
+            return *nothing, UNBOUNDED
+        docs, scores, keys, floor, _ = best_rows(
+            docs, bounds, depth, completed, scale, doc_ptr, doc_terms, doc_counts, terms, weights, A, B, group, kind,
+            tie, static, share, completion,
+        )  # fmt: skip
+        least = in_units(floor, completed, scale)
+        if least >= reached:
+            break
+    return docs, scores, keys, settled(scores, floor, completed, start, scale, lost)
+
+
 @njit(inline="always")
 def _leave_allowed(sums, first, n, allowed):
     if len(allowed) > 0:
@@ -294,10 +395,9 @@ def _leave_allowed(sums, first, n, allowed):
 @njit(inline="always")
 def _highest(sums):
     """Of each chunk the highest sum."""
-    highest = np.zeros(len(sums) // CHUNK, np.uint16)
+    highest = np.empty(len(sums) // CHUNK, np.uint16)
     for chunk in range(len(highest)):
-        for i in range(chunk * CHUNK, chunk * CHUNK + CHUNK):
-            highest[chunk] = max(highest[chunk], sums[i])
+        highest[chunk] = _highest_of(sums, chunk * CHUNK, CHUNK)
     return highest
 
 
@@ -325,16 +425,29 @@ def best_rows(docs, bounds, depth, completed, scale, *given):
         chosen[n] = docs[i]
         n += bounds[i] >= first
     scores, keys, warm = score_rows(chosen[:n], *given)
+    met = _met(chosen, 0, n, scores, keys)
+    scores, keys = scores[:met], keys[:met]
     least = in_units(_last(scores, keys, depth), completed, scale)
-    m = n
+    m = met
     for i in range(len(docs)):
         if least <= bounds[i] < first:
             chosen[m] = docs[i]
             m += 1
-    if m > n:
-        others, their_keys, _ = score_rows(chosen[n:m], *given)
-        scores, keys = np.concatenate((scores, others)), np.concatenate((keys, their_keys))
+    if m > met:
+        others, their_keys, _ = score_rows(chosen[met:m], *given)
+        m = met + _met(chosen, met, m, others, their_keys)
+        scores, keys = np.concatenate((scores, others[: m - met])), np.concatenate((keys, their_keys[: m - met]))
     return chosen[:m], scores, keys, _last(scores, keys, depth), warm
+
+
+@njit(inline="always")
+def _met(docs, first, stop, scores, keys):
+    """Leave out documents that have none of the words, and were found by what needs no postings; how many are left."""
+    n = 0
+    for i in range(stop - first):
+        docs[first + n], scores[n], keys[n] = docs[first + i], scores[i], keys[i]
+        n += not untouched(scores[i])
+    return n
 
 
 @njit(inline="always")
@@ -353,45 +466,47 @@ def in_units(floor, completed, scale):
 
 
 @njit(cache=True, nogil=True)
-def score_rows(
-    docs, doc_ptr, doc_terms, doc_counts, terms, weights, A, B, group, kind, tie, static, g, share, mass, constant
-):
-    """Scores of given documents, each from its row, and their keys: see _score and loops.keep_best.
+def score_rows(docs, doc_ptr, doc_terms, doc_counts, terms, weights, A, B, group, kind, tie, static, share, completion):
+    """Scores of given documents, each from its row, and their keys: see loops.keep_best; and a number of no use.
 
-    A document that has none of the words gets -0.0 and nothing added to it.
+    Σ_w s_w φ is added as loops.score_narrow adds. A document that has none of the words gets -0.0 and nothing added to
+    it. All in one function: handing arrays on for each document takes longer than its words.
     """
-    words, met, warm = hashed(terms), np.empty(CHUNK + 1, np.int64), 0
-    scores, keys = np.empty(len(docs)), np.empty(len(docs), np.int64)
-    for i in range(len(docs)):
-        if i % AHEAD == 0:
-            warm ^= _fetch(docs[i : i + AHEAD], doc_ptr, doc_terms, doc_counts, group, tie)
-        d = docs[i]
-        of_length = group[d]
-        value = _score(
-            doc_ptr[d], doc_ptr[d + 1], doc_terms, doc_counts, terms, weights, A, B[of_length], kind, words, met
-        )
-        if not untouched(value):
-            if len(static) > 0:
-                value += g * static[d]
-            if len(share) > 0:
-                value += mass * share[of_length]
-            value += constant
-        scores[i], keys[i] = value, (ordered(np.float32(value)) << 32) | tie[d]
+    words, met, warm, last = hashed(terms), np.empty(CHUNK + 1, np.int64), 0, len(doc_terms) - 1
+    (g, mass, constant), scores, keys = completion, np.empty(len(docs)), np.empty(len(docs), np.int64)
+    for first in range(0, len(docs), AHEAD):
+        end = min(first + AHEAD, len(docs))
+        for i in range(first, end):  # read the beginnings of rows: the processor waits for memory once for all of them
+            warm += group[docs[i]] + doc_ptr[docs[i]] + tie[docs[i]]
+        for i in range(first, end):
+            at = doc_ptr[docs[i]]
+            for k in range(at, at + 3 * LINE, LINE):
+                warm += doc_terms[min(k, last)] + doc_counts[min(k, last)]
+        for i in range(first, end):
+            d, value = docs[i], -0.0
+            of_length, stop = group[d], doc_ptr[d + 1]
+            for left in range(doc_ptr[d], stop, CHUNK):
+                n = 0
+                for k in range(left, min(left + CHUNK, stop)):  # without a branch that would have to be guessed
+                    met[n] = k
+                    n += words[np.uint32(doc_terms[k]) % np.uint32(PLACES)] > 0
+                for m in range(n):
+                    k = met[m]
+                    place = np.uint32(doc_terms[k]) % np.uint32(PLACES)
+                    while words[place] > 0:
+                        w = words[place] - 1
+                        if terms[w] == doc_terms[k]:
+                            value = value + weights[w] * evidence(kind, doc_counts[k], A[w], B[of_length]) + 0.0
+                            break
+                        place = np.uint32(place + 1) % np.uint32(PLACES)
+            if not untouched(value):
+                if len(static) > 0:
+                    value += g * static[d]
+                if len(share) > 0:
+                    value += mass * share[of_length]
+                value += constant
+            scores[i], keys[i] = value, (ordered(np.float32(value)) << 32) | tie[d]
     return scores, keys, warm
-
-
-@njit(inline="always")
-def _fetch(docs, doc_ptr, doc_terms, doc_counts, group, tie):
-    """Read the beginnings of rows, so that the processor waits for memory once for all of them; a number of no use."""
-    warm = 0
-    for c in range(len(docs)):
-        warm += group[docs[c]] + doc_ptr[docs[c]] + tie[docs[c]]
-    last = len(doc_terms) - 1
-    for c in range(len(docs)):
-        at = doc_ptr[docs[c]]
-        for k in range(at, at + 3 * LINE, LINE):
-            warm += doc_terms[min(k, last)] + doc_counts[min(k, last)]
-    return warm
 
 
 @njit(inline="always")

@@ -128,7 +128,8 @@ def test_a_guess_that_was_too_high_is_made_good(many: Snapshot, monkeypatch):
     guesses, promising = [], pruned_loops.promising
     monkeypatch.setattr(pruned_loops, "promising", lambda *way: guesses.append(way[-1]) or promising(*way))
     assert_best(Engine(snapshot), plan, 50_000)
-    assert guesses == [True, False]
+    assert_best(Engine(snapshot, threads=2), plan, 50_000)
+    assert guesses == [True, True, False, False]  # of two threads: one asks for all in one call
 
 
 def test_only_allowed_documents_are_found(many: Snapshot):

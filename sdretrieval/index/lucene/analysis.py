@@ -60,4 +60,9 @@ def analyze(text: str, spec: AnalyzerSpec | None = None) -> list[str]:
     ['fox', 'were', 'run']
     """
     with java_lock:
-        return words_by(java_analyzer(spec or AnalyzerSpec()))(text)
+        return _words_of(spec or AnalyzerSpec())(text)
+
+
+@lru_cache(maxsize=8)
+def _words_of(spec: AnalyzerSpec) -> Callable[[str], list[str]]:
+    return words_by(java_analyzer(spec))
