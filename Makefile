@@ -75,7 +75,7 @@ lint: dev
 # In the order of the folders, not by how many tests a file has: the long files (a browser, Spark) do not come last.
 test:
 	$(MAKE) -j 3 debian dev
-	$(MAKE) -j 2 --output-sync loops-ranking lint loops-learning
+	$(MAKE) -j 2 loops-ranking lint loops-learning
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 debian:

@@ -16,7 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -426,17 +426,16 @@ def _mixed(values: np.ndarray, f: np.ndarray, s: dict[str, Any]) -> np.ndarray:
     return (1 - share) * normalised(strongest(values, s["fb_terms"])) + share * normalised(f)
 
 
+def _by_lucene(c: Corpus, s: dict[str, Any], kind: str, a: np.ndarray) -> np.ndarray:
+    return bm25(c, a, s["k1"], s["b"], one_byte=True) if kind == "bm25" else lucene_dirichlet(c, a, s["mu"])
+
+
 def anserini_rm3(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=(), unknown: int = 0) -> Answer:
     """Anserini's Rm3Reranker: documents cut to fb_terms, L1-normalised, weighted by the raw score, cut, mixed.
 
     Anserini calculates in single precision; this does not, so it is right to about 1e-6.
     """
-
-    def lucene(a: np.ndarray) -> np.ndarray:
-        if s["first_stage"] == "bm25":
-            return bm25(c, a, s["k1"], s["b"], one_byte=True)
-        return lucene_dirichlet(c, a, s["mu"])
-
+    lucene = partial(_by_lucene, c, s, s["first_stage"])
     first = lucene(f)
     given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
     if not given.docs:
@@ -515,12 +514,7 @@ def anserini_axiomatic(
 
     Anserini calculates in single precision; this does not, so it is right to about 1e-6.
     """
-
-    def lucene(a: np.ndarray) -> np.ndarray:
-        if s["scoring"] == "bm25":
-            return bm25(c, a, s["k1"], s["b"], one_byte=True)
-        return lucene_dirichlet(c, a, s["mu"])
-
+    lucene = partial(_by_lucene, c, s, s["scoring"])
     first = lucene(f)
     given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
     if not given.docs:

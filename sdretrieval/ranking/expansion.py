@@ -39,34 +39,8 @@ from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.ranking.base import Plan
 from sdretrieval.ranking.engine import Result
 from sdretrieval.ranking.term_model import TermModel
-from sdretrieval.ranking.weighting import (
-    BM25,
-    DPH,
-    BM25Counts,
-    Dirichlet,
-    DocumentWords,
-    JelinekMercer,
-    LuceneDirichlet,
-    LuceneJelinekMercer,
-    TfIdf,
-    Weighting,
-)
+from sdretrieval.ranking.weighting import BM25, WEIGHTINGS, Weighting
 
-# What a file may ask for. A package with a weighting of its own adds it here when it is loaded.
-WEIGHTINGS: dict[str, type[Weighting]] = {
-    kind.name: kind
-    for kind in (
-        BM25,
-        BM25Counts,
-        TfIdf,
-        DPH,
-        JelinekMercer,
-        Dirichlet,
-        LuceneDirichlet,
-        LuceneJelinekMercer,
-        DocumentWords,
-    )
-}
 KEYS = ("qid", "query", "model", "weighting", "background", "with_constant", "terms", "feedback")
 
 
@@ -179,7 +153,7 @@ def weighting_to_json(weighting: Weighting) -> dict[str, Any]:
     if WEIGHTINGS.get(weighting.name) is not type(weighting):
         raise ParameterError(
             f"weighting {type(weighting).__name__} cannot be written to a file",
-            remedy="Add it to sdretrieval.ranking.expansion.WEIGHTINGS.",
+            remedy="Give it a name of its own (sdretrieval/ranking/weighting.py).",
         )
     return {"type": weighting.name, **asdict(weighting)}
 

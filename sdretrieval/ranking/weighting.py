@@ -31,17 +31,22 @@ from sdretrieval.index.statistics import Statistics
 
 LOG, SATURATING, FLOORED, DIVERGING = 0, 1, 2, 3  # the compiled loops in loops.py know these numbers
 _NEVER_SATURATED = 2.0**100
+WEIGHTINGS: dict[str, type[Weighting]] = {}  # by name, also those of other packages: what a file of queries may ask for
 
 
 @dataclass(frozen=True)
 class Weighting:
     """Base: subclasses say what A_w and B_D are."""
 
-    name: ClassVar[str] = ""  # in files of expanded queries
+    name: ClassVar[str] = ""  # in files of expanded queries; without one of its own it cannot be written to them
     kind: ClassVar[int] = LOG
     is_language_model: ClassVar[bool] = True
     share_is_constant: ClassVar[bool] = False  # whether log_background_share is the same for every document
     share_for_all: ClassVar[bool] = False  # whether it is added as it is, whatever the plan's weights add up to
+
+    def __init_subclass__(cls) -> None:
+        if "name" in vars(cls):
+            WEIGHTINGS[cls.name] = cls
 
     def term_factors(self, statistics: Statistics, terms: np.ndarray) -> np.ndarray:
         """A_w for these terms."""

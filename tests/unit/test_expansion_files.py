@@ -14,7 +14,6 @@ from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.ranking.base import Plan
 from sdretrieval.ranking.engine import Engine
 from sdretrieval.ranking.expansion import (
-    WEIGHTINGS,
     ExpandedQuery,
     ExpansionWriter,
     describe_weighting,
@@ -29,7 +28,7 @@ from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.registry import make_ranker, rankers
 from sdretrieval.ranking.retrieval import rerank, search
 from sdretrieval.ranking.term_model import TermModel
-from sdretrieval.ranking.weighting import BM25, Dirichlet, JelinekMercer, Weighting
+from sdretrieval.ranking.weighting import BM25, WEIGHTINGS, Dirichlet, JelinekMercer, Weighting
 
 VARIANTS = [
     *((name, []) for name in rankers()),
@@ -176,6 +175,12 @@ def test_a_foreign_weighting_cannot_be_written_but_described():
     with pytest.raises(ParameterError, match="Foreign cannot be written"):
         weighting_to_json(Foreign())
     assert describe_weighting(Foreign()) == "Foreign"
+
+    class Named(BM25):
+        name = "named"
+
+    assert weighting_from_json(weighting_to_json(Named(k1=2.0))) == Named(k1=2.0)
+    del WEIGHTINGS["named"]
     assert describe_weighting(BM25(0.9, 0.4, True)) == "bm25 k1=0.9 b=0.4 lucene_lengths"
 
 

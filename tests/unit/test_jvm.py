@@ -130,7 +130,8 @@ assert anserini_jar().name.startswith("anserini-") and anserini_jar().is_file()
 assert "pyserini" not in sys.modules
 """,
     "a forked child is told that the JVM did not come along, and the parent's goes on working": """
-import os
+import os, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12: forked with threads, which Java has
 from sdretrieval.core.errors import JavaError
 from sdretrieval.core.jvm import java_class, start_jvm
 start_jvm()

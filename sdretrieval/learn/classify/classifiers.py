@@ -13,6 +13,7 @@ from sklearn.svm import LinearSVC
 
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.core.parameters import Domain, domains, read_settings, setting_pairs, show
+from sdretrieval.estimate.time.kernels import kernel_names
 from sdretrieval.learn.classify.base import GenerativeClassifier
 from sdretrieval.learn.classify.generative import (
     DCMClassifier,
@@ -81,7 +82,6 @@ _SD = ("smoothing", "background_additive", "scale", "fit_prior")
 _C = Domain("inverse strength of the penalty", low=0.0, open=True, infinite=True)
 _LOGISTIC_C = replace(_C, default=10.0, grid=(1.0, 3.0, 10.0, 30.0, 100.0))
 _LINEAR = {"coef_": "rows x terms", "intercept_": "rows"}
-_KERNELS = ("uniform", "triangular", "epanechnikov", "tricube", "gaussian")
 
 _ALL = (
     _generative(
@@ -140,7 +140,7 @@ _ALL = (
             **_declared(LocalLogisticRegression, "bandwidth"),
             "C": replace(_LOGISTIC_C, infinite=False),
             **_declared(LocalLogisticRegression, "resolution", "online", "penalty"),
-            "kernel": Domain("in time", choices=_KERNELS, default="tricube"),
+            "kernel": Domain("in time", choices=kernel_names(), default="tricube"),
         },
         tfidf=True,
         timed=True,

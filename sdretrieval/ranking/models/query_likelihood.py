@@ -17,6 +17,9 @@ def mu_parameter(help: str = "Dirichlet prior", default: float = 1000.0):
     return parameter(default, help, symbol="μ", low=0.0, high=1e9, open=True, grid=grid)
 
 
+SMOOTHINGS = ("dirichlet", "jm")
+
+
 def smoother(kind: str, lam: float, mu: float) -> JelinekMercer | Dirichlet:
     """The smoothing a model's ``smoothing`` parameter names."""
     return Dirichlet(mu) if kind == "dirichlet" else JelinekMercer(lam)
@@ -33,7 +36,7 @@ class QueryLikelihood(Ranker):
     name: ClassVar[str] = "ql"
     description: ClassVar[str] = "query likelihood, Dirichlet or Jelinek-Mercer smoothing, exact"
 
-    smoothing: str = choice("dirichlet", "how documents are smoothed", ("dirichlet", "jm"))
+    smoothing: str = choice("dirichlet", "how documents are smoothed", SMOOTHINGS)
     mu: float = mu_parameter()
     lam: float = weight(0.5, "share of the document's own words (Jelinek-Mercer)", symbol="λ")
 

@@ -24,7 +24,7 @@ from sdretrieval.ranking.base import Expansion, Plan, Ranker, register
 from sdretrieval.ranking.feedback import Feedback, softmax, uniform
 from sdretrieval.ranking.models import anserini
 from sdretrieval.ranking.models.bm25 import b_parameter, k1_parameter
-from sdretrieval.ranking.models.query_likelihood import mu_parameter, smoother
+from sdretrieval.ranking.models.query_likelihood import SMOOTHINGS, mu_parameter, smoother
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.weighting import BM25, Weighting
@@ -57,7 +57,7 @@ class RelevanceModel(Ranker):
     uses_feedback: ClassVar[bool] = True
 
     fb_docs: int = count(50, "feedback documents", symbol="N")
-    smoothing: str = choice("jm", "how documents are smoothed, in every stage", ("jm", "dirichlet"))
+    smoothing: str = choice("jm", "how documents are smoothed, in every stage", SMOOTHINGS)
     lambda_query: float = weight(0.2, "smoothing of the first ranking and of W", symbol="λ_Q")
     lambda_model: float = weight(0.7, "smoothing of feedback documents", symbol="λ_M")
     lambda_ranking: float = weight(0.3, "smoothing in the final ranking", symbol="λ_CE")

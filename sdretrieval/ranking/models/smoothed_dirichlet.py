@@ -39,7 +39,7 @@ from sdretrieval.index.statistics import Statistics
 from sdretrieval.ranking.base import Expansion, Plan, Ranker, register
 from sdretrieval.ranking.feedback import Feedback, Rows, softmax, uniform
 from sdretrieval.ranking.models.bm25 import b_parameter, k1_parameter
-from sdretrieval.ranking.models.query_likelihood import mu_parameter, smoother
+from sdretrieval.ranking.models.query_likelihood import SMOOTHINGS, mu_parameter, smoother
 from sdretrieval.ranking.models.relevance_model import query_weight_parameter, unjudged_weight_parameter
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel
@@ -96,7 +96,7 @@ class SmoothedDirichlet(Ranker):
 
     fb_docs: int = count(20, "feedback documents", symbol="N")
     first_stage: str = choice("sd", "first ranking: (5.12), or BM25", ("sd", "bm25"))
-    smoothing: str = choice("jm", "how documents are smoothed, in every stage", ("jm", "dirichlet"))
+    smoothing: str = choice("jm", "how documents are smoothed, in every stage", SMOOTHINGS)
     lambda_query: float = weight(0.99, "smoothing of the query", symbol="λ_M1", grid=(0.9, 0.99))
     lambda_first: float = weight(0.3, "smoothing of documents in the first ranking and E-step", symbol="λ_E1")
     lambda_feedback: float = weight(
