@@ -7,6 +7,8 @@ from math import exp
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sdretrieval.collection.records import Ranking, Run, Topic
 from sdretrieval.core.errors import ParameterError
@@ -128,6 +130,32 @@ def test_feedback_is_what_the_oracle_learns_from(asked, undated):
     posterior = ranked(snapshot, model, q, candidates={"1": found.feedback.docs})[0].expansion.weights
     weighted = posterior * found.feedback.emphasis
     assert found.expansion.weights == pytest.approx(weighted / weighted.sum())
+
+
+@given(st.integers(0, 5), st.integers(-300 * DAY, 3000 * DAY), st.sampled_from([None, 703 * DAY]), st.booleans())
+@settings(max_examples=15, deadline=None)
+def test_only_distances_in_time_count(seed, shift, asked, shuffled):
+    """With all dates moved alike the same documents are learnt from, some of the first 200, and the same are found."""
+    snapshot, model = collection(seed), make_ranker("rm3")
+    times = np.asarray(snapshot.times)
+    if shuffled:
+        times = np.random.default_rng(seed).permutation(times)
+    here, there = (
+        Snapshot.from_counts(snapshot.by_doc.toarray(), [f"w{i:02d}" for i in range(V)], times=times + by)
+        for by in (0, shift)
+    )
+    a, b = (
+        ranked(s, time_aware(model, prior=Auto()), query(s, None if asked is None else asked + by))[0]
+        for s, by in ((here, 0), (there, shift))
+    )
+    assert a.docs.tolist() == b.docs.tolist() and a.scores == pytest.approx(b.scores, rel=1e-12)
+    assert a.feedback.docs.tolist() == b.feedback.docs.tolist() and note_of(a).choice == note_of(b).choice
+    first = by_words(here, a.query, model.first(a.query, here.statistics), 200)
+    assert set(a.feedback.docs.tolist()) <= set(first.docs.tolist())
+    if a.feedback.emphasis is None:
+        assert a.feedback.docs.tolist() == first.docs[: model.fb_docs].tolist()
+    else:
+        assert (a.feedback.emphasis > 0).all()
 
 
 def test_a_run_is_learnt_from_as_the_first_pass_it_is():

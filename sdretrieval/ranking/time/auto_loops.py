@@ -51,11 +51,13 @@ def masses(ordered, cells, per_ms, first, last, before, t, reach):
     """
     n, levels, range_only = len(t), len(reach), len(before) == 0
     total = max(last - first if range_only else before[len(ordered)], 1)
-    out = np.empty((n, levels))
+    out = np.ones((n, levels))
     for j in range(n):
         for k in range(levels):
             low = max(_place(ordered, cells, per_ms, t[j] - reach[k], False), first)
             high = min(_place(ordered, cells, per_ms, t[j] + reach[k], True), last)
+            if low == first and high == last:  # all of them are in this window, and in the wider ones
+                break
             out[j, k] = max(high - low if range_only else before[high] - before[low], 1) / total
     return out
 
