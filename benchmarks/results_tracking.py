@@ -370,18 +370,21 @@ def one_tweet() -> str:
     return "### From a single tweet\n\n" + main_table(measure(setting, ONE_SEED_LEVELS))
 
 
+INTRODUCTION = (
+    "MinCost (normalised C_track at the best common threshold, topic-weighted, P_target .02, C_miss/C_fa 10; "
+    "lower is better) on the test topics, parameters chosen for each N by the cost of the tuning topics: a "
+    f"whole grid (of reuters21578 on each third of them, its best {LOOKED_AT} points on all), then one "
+    "parameter at a time over a finer one; what RM and SD have in common is searched over the same values. N "
+    "documents, marked by a tf-idf run from the seed as in the thesis, are learnt from as they come. `words` and "
+    "`full`: whether the topic's constant is part of the score. Samples of the last columns are topics; "
+    "of crisislex_t6, events. The protocol is in benchmarks/results_tracking.py."
+)
+
+
 def section(levels: tuple[int, ...] = LEVELS) -> str:
     from sdretrieval.learn.tracking.det import write_det
 
-    parts = [
-        "MinCost (normalised C_track at the best common threshold, topic-weighted, P_target .02, C_miss/C_fa 10; "
-        "lower is better) on the test topics, parameters chosen for each N by the cost of the tuning topics: a "
-        f"whole grid (of reuters21578 on each third of them, its best {LOOKED_AT} points on all), then one "
-        "parameter at a time over a finer one; what RM and SD have in common is searched over the same values. N "
-        "documents, marked by a tf-idf run from the seed as in the thesis, are learnt from as they come. `words` and "
-        "`full`: whether the topic's constant is part of the score. Samples of the last columns are topics; "
-        "of crisislex_t6, events. The protocol is in benchmarks/results_tracking.py."
-    ]
+    parts = [INTRODUCTION]
     beside: list[str] = []
     for make in (reuters, crisislex):
         name = {"reuters": "reuters21578", "crisislex": "crisislex_t6"}[make.__name__]
@@ -391,12 +394,13 @@ def section(levels: tuple[int, ...] = LEVELS) -> str:
         setting = make()
         outcome = measure(setting, levels)
         picture = f"det_{name}.png"
-        write_det(ROOT / "docs" / picture, {TITLES[model]: outcome.tested[model, 5] for model in TITLES})
+        level = min(levels, key=lambda n: abs(n - 5))
+        write_det(ROOT / "docs" / picture, {TITLES[model]: outcome.tested[model, level] for model in TITLES})
         parts += [f"### Tracking on {name}", setting.about, main_table(outcome)]
         beside += [f"### {name}", ablation(outcome), tuning_line(outcome)]
         if make is crisislex:
             beside += [event_table(outcome), one_tweet()]
-        beside.append(f"![DET curves for N = 5]({picture})")
+        beside.append(f"![DET curves for N = {level}]({picture})")
     return "\n\n".join([*parts, BESIDE, *beside])
 
 
