@@ -87,16 +87,16 @@ def made(headings: Sequence[str]) -> Iterator[tuple[str, str | None, float]]:
         os.environ["OMP_NUM_THREADS"] = "1"  # of each process: they make up for the threads
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(at_once, mp_context=context, max_tasks_per_child=1) as pool:
-        waiting = {pool.submit(make, heading): heading for heading in headings}
+        waiting = {pool.submit(make, SECTIONS[heading]): heading for heading in headings}
         for one in as_completed(waiting):
             if one.exception():
                 traceback.print_exception(one.exception())
             yield waiting[one], *((None, 0.0) if one.exception() else one.result())
 
 
-def make(heading: str) -> tuple[str, float]:
+def make(module: str) -> tuple[str, float]:
     spent = Spent()
-    text = importlib.import_module(SECTIONS[heading]).section()
+    text = importlib.import_module(module).section()
     return text, spent.seconds / 60
 
 

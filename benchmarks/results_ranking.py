@@ -6,12 +6,13 @@ shipped defaults, which were chosen with these collections in view.
 Default columns use the shipped defaults; how these do against Anserini's systems is in results_default.py.
 
     python -m benchmarks.results_ranking transferred      # one part: transferred, tuned, microblog
+    python -m benchmarks.results_ranking tuned cacm       # the tuned columns of some collections
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -166,7 +167,7 @@ def _draw_curves(runs: Mapping[str, Mapping[str, Run]]) -> None:
 # -- cross-validated -----------------------------------------------------------------------------------------------
 
 
-def _tuned_table() -> str:
+def _tuned_table(searched: Sequence[str] = SEARCHED, shown: Sequence[str] = SHOWN) -> str:
     lines = [
         "### Table 5.3's shape, tuned by cross-validation over topics",
         "",
@@ -174,18 +175,18 @@ def _tuned_table() -> str:
         "thesis's optima or a random point; no topic chose its own parameters) / P@5 of the same "
         "parameters on the same held-out topics.",
         "",
-        "| model | " + " | ".join(SEARCHED) + " |",
-        "|---|" + "---|" * len(SEARCHED),
+        "| model | " + " | ".join(searched) + " |",
+        "|---|" + "---|" * len(searched),
     ]
-    found = {name: [_cross_validated(Collection(c), name) for c in SEARCHED] for name in SHOWN}
-    for name in SHOWN:
+    found = {name: [_cross_validated(Collection(c), name) for c in searched] for name in shown}
+    for name in shown:
         cells = [
             f"{np.mean(list(ap.values())):.4f}{error_of(ap, found['ql'][i][0])} / {np.mean(list(p5.values())):.4f}"
             for i, (ap, p5) in enumerate(found[name])
         ]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     lines.append("\nsd against rm (the thesis: equal in MAP, sd ahead in P@5):")
-    for i, c in enumerate(SEARCHED):
+    for i, c in enumerate(searched):
         texts = []
         for m, label in ((0, "MAP"), (1, "P@5")):
             r = compare_values(found["sd"][i][m], found["rm"][i][m], tests=["t", "wilcoxon", "sign"])
@@ -277,4 +278,6 @@ PARTS = {
 }  # the first on the page
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["tuned"] and sys.argv[2:]:  # on these collections alone
+        sys.exit(print(_tuned_table(sys.argv[2:])))
     print("\n\n".join(PARTS[name]() for name in sys.argv[1:] or PARTS))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -66,10 +65,14 @@ def test_a_section_that_fails_leaves_the_others_done(page: Path, monkeypatch) ->
     assert asked == ["Broken"] and not results.DONE.exists() and "mended" in page.read_text()
 
 
-def test_a_section_is_a_modules_and_its_cost_is_counted(monkeypatch) -> None:
-    module = ModuleType("counted")
-    module.section = lambda: Spent.add_cached(60.0) or "text"  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "counted", module)
-    monkeypatch.setitem(results.SECTIONS, "Counted", "counted")
-    text, minutes = results.make("Counted")
-    assert text == "text" and 1.0 <= minutes < 1.1
+def test_sections_are_made_in_processes_of_their_own(page: Path, monkeypatch, capsys) -> None:
+    counted = "from benchmarks.kept import Spent\ndef section():\n    Spent.add_cached(60.0)\n    return 'text'\n"
+    (page.parent / "short.py").write_text(counted)
+    (page.parent / "broken.py").write_text("def section():\n    raise ValueError('no such collection')\n")
+    monkeypatch.syspath_prepend(page.parent)
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")  # put back afterwards: made() says 1 to its processes
+    monkeypatch.setattr(results, "THREADS", 2)
+    found = {heading: (text, minutes) for heading, text, minutes in results.made(["Broken", "Short"])}
+    assert found["Broken"] == (None, 0.0) and "no such collection" in capsys.readouterr().err
+    text, minutes = found["Short"]
+    assert text == "text" and 1.0 <= minutes < 1.5
