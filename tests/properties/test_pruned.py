@@ -23,7 +23,7 @@ from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.time.prior import Recency
 from sdretrieval.ranking.time.wrappers import AsOf, TimePrior
-from sdretrieval.ranking.weighting import BM25, Dirichlet, JelinekMercer, LuceneDirichlet
+from sdretrieval.ranking.weighting import BM25, DPH, Dirichlet, JelinekMercer, LuceneDirichlet
 
 N_DOCS, N_TERMS = 150_000, 60
 FEEDBACK = {"fb_docs": 20, "fb_terms": 30}
@@ -116,6 +116,21 @@ def test_plans_with_negative_weights(many: Snapshot, weighting, depth: int):
         for background in (-0.3, 0.5) if weighting.is_language_model else ():
             spread = TermModel(model.terms, model.weights, background)
             assert_best(engine, Plan(spread, weighting, with_constant=True), depth)
+
+
+def test_many_plans_in_one_call(many: Snapshot, monkeypatch):
+    """Of several weightings, with general English and without, some of no words, some that bounds are no use for."""
+    monkeypatch.setattr(engine_module, "MOST_WORDS", 8)
+    random, plans = np.random.default_rng(3), []
+    for n in (1, 2, 0, 5, 12, 3, 8):
+        terms = np.sort(random.choice(N_TERMS, n, replace=False))
+        for weighting, background in ((BM25(), 0.0), (JelinekMercer(), 0.0), (JelinekMercer(), -0.4), (DPH(), 0.0)):
+            plans.append(Plan(TermModel(terms, random.random(n) + 0.1, background), weighting))
+    engine = Engine(many)
+    for plan, (docs, scores) in zip(plans, engine.best(plans, 30), strict=True):
+        [(expected, exact)] = engine.best_of_all([plan], 30)
+        assert docs.tolist() == expected.tolist()
+        assert scores.tobytes() == exact.tobytes()
 
 
 def test_a_guess_that_was_too_high_is_made_good(many: Snapshot, monkeypatch):
