@@ -125,12 +125,12 @@ class Pruned:
         term_ptr, _, _, blocks_ptr, blocks, n_docs, n_blocks = self._postings
         given = term_ptr, blocks_ptr, blocks, n_docs, n_blocks, cells, self.steps
         plan = *self._plan(number), self.completion.g[number]
-        units, start, lists, rest, scale, lost, most = pruned_loops.planned(*plan, *given)
+        units, start, lists, rest, scale, lost, most, loose = pruned_loops.planned(*plan, *given)
         completed, usual = (float(values[number]) for values in self._completed)
         nothing = np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64)
         if not pruned_loops.are_telling(scale, completed, lost):
             return *nothing, pruned_loops.UNBOUNDED
-        slack, least = max(0, int((completed - usual) * scale)), 1
+        slack, least = max(0, int((completed - usual) * scale)) + loose, 1
         walked = self._allowed, self.plans[number].model.terms, units, start, self.steps[2], lists, rest
 
         for guess in (True, False):

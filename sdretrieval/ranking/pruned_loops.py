@@ -97,7 +97,8 @@ def planned(terms, weights, A, kind, g, term_ptr, blocks_ptr, blocks, n_docs, n_
     """What a walk needs: units, those of the steps of the static score, lists, what they may add, and the scale, which
     is 0 where there are no bounds.
 
-    Also what negative weights come to, and how many postings can be walked while all documents are scored.
+    Also what negative weights come to, how many postings can be walked while all documents are scored, and by how many
+    units the bounds of a document are about too high: they are rounded up word by word.
     """
     width = steps[1]
     spread = abs(g) * 256 * width
@@ -107,13 +108,13 @@ def planned(terms, weights, A, kind, g, term_ptr, blocks_ptr, blocks, n_docs, n_
         better = step + 1 if g > 0.0 else 256 - step
         start[step] = np.uint16(abs(g) * better * width * (1.0 + 1e-10) * scale) + 1
     lists, rest = lists_of(term_ptr, terms, weights, highest, blocks_ptr, blocks, n_blocks)
-    lost, most = 0.0, ALL_DOCS * n_docs
+    lost, postings = 0.0, 0
     for i in range(len(terms)):
         lost -= min(weights[i], 0.0)
-        most += ALL_POSTINGS * (term_ptr[terms[i] + 1] - term_ptr[terms[i]])
+        postings += term_ptr[terms[i] + 1] - term_ptr[terms[i]]
         if not 0.0 <= A[i] < np.inf:
             scale = 0.0
-    return units, start, lists, rest, scale, lost, most
+    return units, start, lists, rest, scale, lost, ALL_DOCS * n_docs + ALL_POSTINGS * postings, 2 * postings // n_docs
 
 
 @njit(cache=True, nogil=True)
@@ -360,13 +361,13 @@ def _best(
     cells, steps, depth, allowed, rows, completion,
 ):  # fmt: skip
     nothing = np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64)
-    units, start, lists, rest, scale, lost, most = planned(
+    units, start, lists, rest, scale, lost, most, loose = planned(
         terms, weights, A, kind, completion[0], term_ptr, blocks_ptr, blocks, n_docs, n_blocks, cells, steps
     )
     if not are_telling(scale, completed, lost):
         return *nothing, UNBOUNDED
     doc_ptr, doc_terms, doc_counts, B, group, tie, static, share = rows
-    slack, least = max(0, int((completed - usual) * scale)), 1
+    slack, least = max(0, int((completed - usual) * scale)) + loose, 1
     for guess in (True, False):
         docs, bounds, reached = promising(
             term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, allowed, terms, units, start, steps[2],
