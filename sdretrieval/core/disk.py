@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -37,13 +38,17 @@ def locked(file: Path) -> Iterator[bool]:
 
 
 @contextmanager
-def scratch_folder(folder: Path) -> Iterator[bool]:
+def scratch_folder(folder: Path, *, patience: float = 0.0) -> Iterator[bool]:
     """A folder to work in, gone afterwards whatever happens; False where another process works there.
 
     The folder is also the lock of that work. What a killed process left in it is there for the next one to look at.
+    ``patience``, in seconds, is for those who hold the lock only to see whether there is something to clear up.
     """
     with ExitStack() as held:
-        yield _took(folder, held)
+        end = time.monotonic() + patience
+        while not (taken := _took(folder, held)) and time.monotonic() < end:
+            time.sleep(0.05)
+        yield taken
 
 
 def _took(folder: Path, held: ExitStack) -> bool:

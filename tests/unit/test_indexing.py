@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import random
+import threading
 from pathlib import Path
 
 import pytest
@@ -201,14 +202,26 @@ def test_leftovers_of_a_killed_build_are_cleared_but_not_those_of_a_living_one(t
     assert sorted(p.name for p in tmp_path.iterdir()) == [".index.2.y.building", ".other.building"]
 
 
-def test_there_is_one_writer_at_a_time(tmp_path):
+def test_there_is_one_writer_at_a_time(tmp_path, monkeypatch):
     fcntl = pytest.importorskip("fcntl")
+    monkeypatch.setattr(committing, "PATIENCE", 0.1)
     (tmp_path / ".index.building").mkdir()
     with (tmp_path / ".index.building" / "lock").open("w") as living:
         fcntl.flock(living, fcntl.LOCK_EX)
         with pytest.raises(IndexProblem, match="another process is writing"):
             build_index(DOCUMENTS, tmp_path / "index")
         assert tree(tmp_path) == [".index.building", ".index.building/lock"]
+
+
+@pytest.mark.java
+def test_a_writer_waits_for_one_who_only_clears_up(tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    (tmp_path / ".index.building").mkdir()
+    with (tmp_path / ".index.building" / "lock").open("w") as clearing:
+        fcntl.flock(clearing, fcntl.LOCK_EX)
+        threading.Timer(0.2, fcntl.flock, (clearing.fileno(), fcntl.LOCK_UN)).start()
+        build_index(DOCUMENTS, tmp_path / "index")
+    assert not (tmp_path / ".index.building").exists()
 
 
 @pytest.mark.parametrize("name", [".index.building", ".index.17.abc_1.building"])

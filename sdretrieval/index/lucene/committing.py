@@ -23,6 +23,7 @@ from sdretrieval.index.commit import NOTES, SEGMENTS, latest_commit
 
 JAVA_FOLDER = Path(__file__).parent / "java"
 ROOM = "Free some space, or choose another place with --index. A build needs about three times the text's size."
+PATIENCE = 2.0  # seconds: whoever opens the index has the lock for an instant, to clear up
 _REPLACED = "replaced"
 
 
@@ -33,7 +34,7 @@ def writing_to(target: Path) -> Iterator[Path]:
     building = _building_folder(target)
     with disk.disk_errors_explained(f"building {target}; nothing was left behind", ROOM):
         try:
-            with disk.scratch_folder(building) as free:
+            with disk.scratch_folder(building, patience=PATIENCE) as free:
                 if not free:
                     raise IndexProblem(f"another process is writing {target}.", remedy="Wait until it is done.")
                 clear_abandoned(target)
