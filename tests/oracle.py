@@ -777,11 +777,39 @@ BLEND_PARTS: dict[str, tuple[Any, dict[str, Any]]] = {
 
 
 def blend(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=()) -> Answer:
-    """The mean of all parts at all depths, counting r times as much as the query where both are at their best."""
+    """What parts at all depths agree on, counting r times as much as the query where both are at their best."""
+    return _blended(c, f, s, relevant, nonrelevant)[0]
+
+
+def blend_of_texts(texts: Sequence[Sequence[str]], query: Sequence[str], s: dict[str, Any]) -> np.ndarray:
+    """The same where it is known where words stand, a score for each text."""
+    words = sorted({word for text in texts for word in text})
+    c = Corpus(
+        np.array([[text.count(word) for word in words] for text in texts], dtype=FLOAT),
+        words,
+        [f"d{i}" for i in range(len(texts))],
+    )
+    answer, query_weight = _blended(c, c.query(query), s, (), ())
+    scores, idf, known = answer.scores.copy(), dict(zip(words, bm25_idf(c), strict=True)), c.query(query).sum()
+    unit = query_weight / known / (1 - s["ordered_weight"] - s["near_weight"]) if answer.feedback else 0.0
+    for a, b in pairwise(query):
+        if a not in idf or b not in idf:
+            continue
+        for d, text in enumerate(texts):
+            bound = s["k1"] * (1 - s["b"] + s["b"] * len(text) / (c.cf.sum() / c.n_docs))
+            for count, weight in zip(
+                windows(text, a, b, "exact"), (s["ordered_weight"], s["near_weight"]), strict=True
+            ):
+                if count:
+                    scores[d] += unit * weight * sum(idf[word] for word in {a, b}) * count / (count + bound)
+    return scores
+
+
+def _blended(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant, nonrelevant) -> tuple[Answer, float]:
     first = bm25(c, f, s["k1"], s["b"])
     given = choose_feedback(c, f, first, s["fb_docs"], relevant, nonrelevant)
     if not given.docs:
-        return one_pass(c, f, first)
+        return one_pass(c, f, first), 1.0
     depths = [max(1, round(share * s["fb_docs"])) for share in (0.25, 0.5, 1.0)]
     depths = depths[:1] if given.judged else depths
     parts = [name.strip() for name in s["parts"].split(",")]
@@ -796,13 +824,17 @@ def blend(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant=(), nonrelevant=
                 words = np.zeros_like(answer.a)
             estimates.append(normalised(words) if words.any() else words)
             weights[: len(answer.weights)] += answer.weights / (len(parts) * len(depths))
-    e, a = np.mean(estimates, axis=0), normalised(f)
+    e, a, kept, n = np.mean(estimates, axis=0), normalised(f), 1.0, len(estimates)
+    if n > 1:
+        mean, error = e, np.sqrt(((np.array(estimates) - e) ** 2).sum(axis=0) / (n * (n - 1)))
+        e = np.where(mean - s["caution"] * error > 1e-9 * mean, mean - s["caution"] * error, 0.0)
     e = np.where(strongest(e * bm25_idf(c), s["fb_terms"]) > 0, e, 0.0)
     if e.any():
         e, r = normalised(e), s["feedback_weight"]
         s_query, s_e = (bm25(c, words, s["k1"], s["b"])[given.docs].max() for words in (a, e))
-        a = (a + r * e) / (1 + r) if given.judged else (s_e * a + r * s_query * e) / (s_e + r * s_query)
-    return Answer(bm25(c, a, s["k1"], s["b"]), c.has_any(a > 0), first, given.docs, weights, a)
+        kept = 1 / (1 + r) if given.judged else s_e / (s_e + r * s_query)
+        a = kept * a + (1 - kept) * e
+    return Answer(bm25(c, a, s["k1"], s["b"]), c.has_any(a > 0), first, given.docs, weights, a), kept
 
 
 def _learnt_anything(c: Corpus, answer: Answer) -> bool:

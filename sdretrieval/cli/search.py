@@ -245,6 +245,8 @@ def tell(args, verb: str, written: Written, ranker, snapshot, report: Report, be
         say(f"no documents for topics {', '.join(written.without[:10])}")
     if report.dropped:
         say(f"{report.dropped} documents of the run are not in the index and were dropped")
+    if report.without_positions:
+        say("the index has no positions of words: neighbouring words of the query were not looked for")
     if report.pruned:
         mean = sum(report.pruned) / len(report.pruned)
         say(f"pruning gave up {100 * mean:.2f} % of the weights on average, {100 * max(report.pruned):.2f} % at most")

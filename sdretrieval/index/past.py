@@ -12,6 +12,7 @@ import hashlib
 import numpy as np
 
 from sdretrieval.core.times import UNDATED
+from sdretrieval.index.positions import has_positions, positions_of
 from sdretrieval.index.snapshot import Snapshot
 
 
@@ -31,14 +32,16 @@ def past_snapshot(snapshot: Snapshot, before: int) -> tuple[Snapshot, np.ndarray
         analyzer=snapshot.analyzer,
         name=snapshot.name,
     )
+    if has_positions(snapshot):
+        past.places = positions_of(snapshot).of_documents(docs)
     return past, docs
 
 
 def digest(snapshot: Snapshot) -> str:
-    """SHA-256 of everything that ranking sees: words, counts, docids, lengths and times."""
-    sha = hashlib.sha256(repr(snapshot.analyzer).encode())
-    for name in sorted(snapshot.arrays):
-        array = np.ascontiguousarray(snapshot.arrays[name])
+    """SHA-256 of everything that ranking sees: words, counts, places, docids, lengths and times."""
+    sha, arrays = hashlib.sha256(repr(snapshot.analyzer).encode()), {**snapshot.arrays, **(snapshot.places or {})}
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
         sha.update(f"{name} {array.dtype.str} {array.shape}".encode())
         sha.update(array.data)
     return sha.hexdigest()

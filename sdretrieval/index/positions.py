@@ -1,7 +1,13 @@
 """Where words stand in their documents: an optional part of a snapshot, taken from the index when a model first asks.
 
-One array of its own, in the folder ``positions`` of the snapshot's: for each term, for each of its documents, as many
-places as the word has there, ascending. How many these are is known from the counts, so nothing else is kept.
+Arrays of their own, in the folder ``positions`` of the snapshot's. Document by document, for each of its terms in the
+order of its row, as many places as the word has there, ascending; how many these are is known from the counts.
+
+    starts   where the places of each document begin, and where the last one's end
+    low      the lower 16 bits of each place
+    high     the bits above them; nothing where no document is that long
+
+An index that has no positions has a folder of empty arrays, so that nobody asks again.
 """
 
 from __future__ import annotations
@@ -11,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from sdretrieval.core.array_folder import ArrayFolder, Rule, array_file
+from sdretrieval.core.array_folder import ArrayFolder, Rule, array_file, map_array
 from sdretrieval.core.disk import disk_errors_explained, remove
 from sdretrieval.core.errors import IndexProblem
 from sdretrieval.index.lucene.export import export_positions
@@ -19,74 +25,142 @@ from sdretrieval.index.snapshot import Snapshot, building, snapshot_folder
 from sdretrieval.index.snapshot_format import SNAPSHOT
 
 NAME = "positions"
-POSITIONS = ArrayFolder({NAME: "<i4"}, "positions.json", 1, {NAME: Rule(at_least=0)})
+POSITIONS = ArrayFolder(
+    {"starts": "<i8", "low": "<u2", "high": "<u2"}, "positions.json", 2, {"starts": Rule(points_into="low")}
+)
+_TAKEN = "by_term"  # as the index has them
 
 
-_known: WeakKeyDictionary[Snapshot, Positions] = WeakKeyDictionary()
+class NoPositions(IndexProblem):
+    """A collection that does not tell where words stand."""
 
 
 class Positions:
     """The places of every word of a collection."""
 
-    def __init__(self, snapshot: Snapshot, places: np.ndarray) -> None:
-        self._ptr, self._docs, self._counts = snapshot.term_ptr, snapshot.term_docs, snapshot.term_counts
-        self._places, self._starts = places, np.concatenate([[0], np.cumsum(snapshot.cf)])
-        if len(places) != self._starts[-1]:
-            raise _damaged(f"{len(places)} places for {self._starts[-1]} words")
+    def __init__(self, snapshot: Snapshot, arrays: dict[str, np.ndarray]) -> None:
+        self.rows = snapshot.doc_ptr, snapshot.doc_terms, snapshot.doc_counts
+        self.starts, self.low, self.high = (arrays[name] for name in POSITIONS.types)
+        # Compiled loops rely on it, and see to it that the counts of a row stay within its places.
+        if len(self.starts) != snapshot.n_docs + 1 or len(self.high) not in (0, len(self.low)):
+            raise _damaged(f"{len(self.starts) - 1} documents, {len(self.low)} and {len(self.high)} places")
 
-    @property
-    def places(self) -> np.ndarray:
-        """All of them: term by term, document by document, ascending."""
-        return self._places
+    def counted(
+        self, docs: np.ndarray, pairs: np.ndarray, gap: int, width: int, graded: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """How often pairs of words (rows of two terms) stand in order, and near each other: documents x pairs each."""
+        from sdretrieval.index.windows import count_windows  # compiled, and only those who ask need it
 
-    def of(self, term: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """A term's documents, where the places of each end, and the places of all."""
-        span = slice(self._ptr[term], self._ptr[term + 1])
-        ends, places = np.cumsum(self._counts[span]), self._places[self._starts[term] : self._starts[term + 1]]
-        if len(ends) == 0 or ends[-1] != len(places):  # compiled loops rely on it
-            raise _damaged(f"{len(places)} places of term {term}, and its counts add up to another number")
-        return self._docs[span], ends, places
+        terms, places = np.unique(pairs, return_inverse=True)
+        docs = np.ascontiguousarray(docs, dtype=np.int64)
+        if len(docs) and not 0 <= docs.min() <= docs.max() < len(self.starts) - 1:
+            raise IndexError("no such document")
+        counts = np.zeros((2, len(docs), len(pairs)))
+        stored = (*self.rows, self.starts, self.low, self.high)
+        if not count_windows(docs, *stored, terms, places.reshape(-1, 2), gap, width, graded, *counts):
+            raise _damaged("a row has more words than places")
+        return counts[0], counts[1]
+
+    def of_documents(self, docs: np.ndarray) -> dict[str, np.ndarray]:
+        """The same of some documents, in the order given."""
+        lengths = self.starts[docs + 1] - self.starts[docs]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        at = np.repeat(self.starts[docs] - starts[:-1], lengths) + np.arange(starts[-1])
+        return {"starts": starts, "low": self.low[at], "high": self.high[at] if len(self.high) else self.high}
 
 
 def _damaged(what: str) -> IndexProblem:
     return IndexProblem(f"the positions of the collection do not fit it: {what}", remedy="Delete its snapshot.")
 
 
+_known: WeakKeyDictionary[Snapshot, Positions | NoPositions] = WeakKeyDictionary()
+
+
 def positions_of(snapshot: Snapshot) -> Positions:
-    """The positions of a collection, read from its index when first asked for."""
+    """The positions of a collection, read from its index when first asked for. Raises :class:`NoPositions`."""
     if snapshot not in _known:
-        places = snapshot.arrays.get(NAME)  # of a collection in memory
-        _known[snapshot] = Positions(snapshot, _kept(snapshot) if places is None else places)
-    return _known[snapshot]
+        try:
+            _known[snapshot] = Positions(snapshot, _arrays(snapshot))
+        except NoPositions as told:
+            _known[snapshot] = told
+    found = _known[snapshot]
+    if isinstance(found, NoPositions):
+        raise NoPositions(found.message, remedy=found.remedy)
+    return found
 
 
-def _kept(snapshot: Snapshot) -> np.ndarray:
-    """The array on disk, written first where there is none or only a damaged one."""
-    if snapshot.index is None:
-        raise IndexProblem(
-            "a collection of counts has no positions of words",
+def has_positions(snapshot: Snapshot) -> bool:
+    """Whether it has them; read from its index as above."""
+    try:
+        positions_of(snapshot)
+    except NoPositions:
+        return False
+    return True
+
+
+def _arrays(snapshot: Snapshot) -> dict[str, np.ndarray]:
+    if snapshot.places is not None:
+        return snapshot.places
+    folder = _folder(snapshot)
+    if folder is None or (snapshot.index is None and POSITIONS.problem(folder) is not None):
+        raise NoPositions(
+            f"the collection {snapshot.name} has no positions of words, and the model asks for them",
             remedy="Open an index, or make it with Snapshot.from_words.",
         )
-    folder = snapshot_folder(snapshot.index) / snapshot.fingerprint / NAME
-    if POSITIONS.problem(folder) is not None:
+    if snapshot.index is not None and POSITIONS.problem(folder) is not None:
         remedy = "Make room, or set SDRETRIEVAL_SNAPSHOTS to a folder where there is some."
         with (
             disk_errors_explained(f"writing the positions of {snapshot.index}", remedy),
             building(folder.parent) as aside,
         ):
             if POSITIONS.problem(folder) is not None:  # no other process did it meanwhile
-                _export(snapshot.index, aside, folder)
-    return POSITIONS.map(folder)[NAME]
+                _export(snapshot, snapshot.index, aside, folder)
+    arrays = POSITIONS.map(folder)
+    if len(arrays["starts"]) == 1 and snapshot.n_docs:
+        raise NoPositions(
+            f"the index {snapshot.index or snapshot.name} has no positions of words, and the model asks for them",
+            remedy="Index the documents again without --no-store-positions (Anserini: with -storePositions).",
+        )
+    return arrays
 
 
-def _export(index: Path, aside: Path, folder: Path) -> None:
-    segments = export_positions(index, array_file(aside, NAME))
-    try:
-        is_same = SNAPSHOT.read_notes(folder.parent)["segments"] == segments
-    except FileNotFoundError:
-        is_same = False
-    if not is_same:
-        raise IndexProblem(f"the index {index} has changed since it was opened", remedy="Open it again.")
-    POSITIONS.finish(aside)
+def _folder(snapshot: Snapshot) -> Path | None:
+    if snapshot.index is not None:
+        return snapshot_folder(snapshot.index) / snapshot.fingerprint / NAME
+    return None if snapshot.folder is None else snapshot.folder / NAME
+
+
+def _export(snapshot: Snapshot, index: Path, aside: Path, folder: Path) -> None:
+    segments = export_positions(index, array_file(aside, _TAKEN))
+    if segments is not None:
+        try:
+            is_same = SNAPSHOT.read_notes(folder.parent)["segments"] == segments
+        except FileNotFoundError:
+            is_same = False
+        if not is_same:
+            raise IndexProblem(f"the index {index} has changed since it was opened", remedy="Open it again.")
+    write_positions(snapshot, None if segments is None else map_array(aside, _TAKEN, "<i4"), aside)
+    array_file(aside, _TAKEN).unlink()
     remove(folder)
     aside.rename(folder)
+
+
+def write_positions(snapshot: Snapshot, by_term: np.ndarray | None, folder: Path) -> None:
+    """The folder of a collection's positions, given term by term, or of one that has none."""
+    nothing = {name: np.zeros(int(name == "starts"), dtype=dtype) for name, dtype in POSITIONS.types.items()}
+    POSITIONS.write(folder, nothing if by_term is None else _by_document(snapshot, by_term))
+
+
+def _by_document(snapshot: Snapshot, by_term: np.ndarray) -> dict[str, np.ndarray]:
+    """Places in the order of the terms, then of the documents, to those in the order of the documents' rows."""
+    from sdretrieval.index.windows import places_by_document  # compiled, and only those who ask need it
+
+    if len(by_term) != snapshot.n_tokens:
+        raise _damaged(f"{len(by_term)} places for {snapshot.n_tokens} words")
+    starts = np.concatenate([[0], np.cumsum(snapshot.doc_lengths)])
+    low = np.empty(len(by_term), dtype=np.uint16)
+    high = np.empty(len(by_term) if len(by_term) and by_term.max() >> 16 else 0, dtype=np.uint16)
+    given = snapshot.term_ptr, snapshot.term_docs, snapshot.term_counts, by_term
+    if not places_by_document(*given, starts, low, high):
+        raise _damaged("the counts by word are not those by document")
+    return {"starts": starts, "low": low, "high": high}

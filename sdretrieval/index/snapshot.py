@@ -66,8 +66,10 @@ class Snapshot:
         name: str = "",
         fingerprint: str = "",
         index: Path | None = None,
+        folder: Path | None = None,
     ) -> None:
-        self.name, self.fingerprint, self.index = name, fingerprint, index
+        self.name, self.fingerprint, self.index, self.folder = name, fingerprint, index, folder
+        self.places: dict[str, np.ndarray] | None = None  # of words, where they are in memory (index/positions.py)
         self.analyzer, self.arrays = analyzer or AnalyzerSpec(), arrays
         self.term_ptr, self.term_docs, self.term_counts = (arrays[n] for n in ("term_ptr", "term_docs", "term_counts"))
         self.doc_ptr, self.doc_terms, self.doc_counts = (arrays[n] for n in ("doc_ptr", "doc_terms", "doc_counts"))
@@ -224,15 +226,20 @@ class Snapshot:
         """A snapshot in memory from the words of documents, in order: it has positions."""
         vocabulary = sorted({word for document in documents for word in document}, key=str.encode)
         number = {word: i for i, word in enumerate(vocabulary)}
+        texts = [[number[word] for word in document] for document in documents]
         counts = np.zeros((len(documents), len(vocabulary)), dtype=np.int64)
-        found = []
-        for d, document in enumerate(documents):
-            for place, word in enumerate(document):
-                counts[d, number[word]] += 1
-                found.append((number[word], d, place))
+        for d, text in enumerate(texts):
+            np.add.at(counts[d], text, 1)
         made = cls.from_counts(counts, vocabulary, docids)
-        made.arrays["positions"] = np.array([place for *_, place in sorted(found)], dtype=np.int32)
+        made.places = places_of(texts)
         return made
+
+
+def places_of(texts: Sequence[Sequence[int]]) -> dict[str, np.ndarray]:
+    """Where words stand (index/positions.py), of documents given as the numbers of their terms in order."""
+    starts = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+    places = np.concatenate([np.argsort(text, kind="stable") for text in ([], *texts)]).astype(np.int64)
+    return {"starts": starts, "low": (places & 0xFFFF).astype("<u2"), "high": (places >> 16).astype("<u2")}
 
 
 def _csr(data: np.ndarray, indices: np.ndarray, ptr: np.ndarray, shape: tuple[int, int]) -> csr_matrix:
@@ -294,7 +301,7 @@ def load_snapshot(folder: str | os.PathLike[str], *, analyzer: AnalyzerSpec | No
     problem = snapshot_problem(folder, folder.name)
     if problem is not None:
         raise IndexProblem(f"the snapshot {folder} cannot be used: {problem}", remedy="Build it again from its index.")
-    return Snapshot(SNAPSHOT.map(folder), analyzer=analyzer, name=name, fingerprint=folder.name)
+    return Snapshot(SNAPSHOT.map(folder), analyzer=analyzer, name=name, fingerprint=folder.name, folder=folder)
 
 
 def snapshot_state(index: str | os.PathLike[str], *, date_field: str | None = None, again: bool = False) -> str:

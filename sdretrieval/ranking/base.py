@@ -19,7 +19,7 @@ from sdretrieval.core.errors import ParameterError
 from sdretrieval.index.statistics import Statistics
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel
-from sdretrieval.ranking.weighting import Weighting
+from sdretrieval.ranking.weighting import SATURATING, Weighting
 
 if TYPE_CHECKING:  # whoever lists models, or checks their parameters, needs no compiled loops
     from sdretrieval.index.snapshot import Snapshot
@@ -29,19 +29,37 @@ if TYPE_CHECKING:  # whoever lists models, or checks their parameters, needs no 
 
 
 @dataclass(frozen=True, eq=False)
+class Pairs:
+    """Words that are evidence of their own where they stand together (ranking/pairs.py)."""
+
+    terms: np.ndarray  # two a row
+    in_order: np.ndarray  # weights a^O, of the second following the first
+    near: np.ndarray  # weights a^U, of both within eight words
+
+    def among(self, terms: np.ndarray) -> Pairs | None:
+        """Those of which both words are among ``terms``; None where there are none."""
+        kept = np.isin(self.terms, terms).all(axis=1)
+        return Pairs(self.terms[kept], self.in_order[kept], self.near[kept]) if kept.any() else None
+
+
+@dataclass(frozen=True, eq=False)
 class Plan:
     """score(D) = Σ_w a_w log θ^D_w (language models), or Σ_w a_w φ (BM25 and the like).
 
     ``with_constant``: keep the part that is the same for every document, so that the score is the whole equation.
+    ``pairs``: what is added to the scores of the first documents.
     """
 
     model: TermModel
     weighting: Weighting
     with_constant: bool = False
+    pairs: Pairs | None = None
 
     def __post_init__(self) -> None:
         if self.model.background and not self.weighting.is_language_model:
             raise ParameterError("only a language model has a background")
+        if self.pairs is not None and self.weighting.kind != SATURATING:
+            raise ParameterError("pairs of words are weighed by BM25 alone")
 
     @property
     def share_factor(self) -> float:

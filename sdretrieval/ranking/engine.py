@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import TypeVar
 
@@ -358,10 +358,15 @@ class Engine:
                 (docs, scores), top = top(docs, scores, depth), None
             n = len(docs) if hook.reach is None else hook.reach
             changed = hook.adjusted(self, result, (docs[:n], scores[:n]), others)
+            if others is not None:
+                others = partial(self._brought, hook, result, others)
             if changed is not None:
                 docs, scores = followed(changed, (docs[n:], scores[n:]))
                 top = top or self.top_of_all
         return (docs, scores) if top is None else top(docs, scores, depth)
+
+    def _brought(self, hook: Hooks, result: Result, others: Others, docs: np.ndarray) -> Ranked:
+        return hook.brought(self, result, others(docs))
 
     def _others(self, plan: Plan) -> Others | None:
         """Scores documents from their rows, to the bits of exhaustive scoring; None for plans too wide for that."""
@@ -580,7 +585,8 @@ def pruned(plan: Plan, n: int) -> tuple[Plan, float]:
     total = float(size.sum())
     lost = 1.0 - float(size[kept].sum()) / total if total else 0.0
     smaller = TermModel(model.terms[kept], model.weights[kept], model.background)
-    return Plan(smaller, plan.weighting, plan.with_constant), lost
+    pairs = None if plan.pairs is None else plan.pairs.among(smaller.terms)
+    return replace(plan, model=smaller, pairs=pairs), lost
 
 
 def _dense(terms: np.ndarray, values: np.ndarray, size: int) -> np.ndarray:

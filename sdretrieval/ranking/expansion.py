@@ -6,9 +6,11 @@ One JSON object per line and topic (shown here on several lines):
      "weighting": {"type": "bm25", "k1": 0.9, "b": 0.4, "lucene_lengths": false},
      "background": 0.0, "with_constant": false,
      "terms": {"boundari": 0.31, "layer": 0.28, "laminar": 0.07},
+     "pairs": [{"words": ["boundari", "layer"], "in_order": 0.05, "near": 0.02}],
      "feedback": [{"docid": "184", "weight": 0.4}]}
 
     terms          words as the index has them (stemmed), strongest first, with their weights s_w
+    pairs          words that count besides where they stand together (see pairs.py), if both are among the terms
     background     g: every word of the vocabulary weighs g · p_w besides (see term_model.py)
     weighting      how counts become evidence (see weighting.py)
     with_constant  keep the part of the score that is the same for every document
@@ -36,12 +38,13 @@ from sdretrieval.core.files import atomic_writer, numbered_lines
 from sdretrieval.core.parameters import Domain
 from sdretrieval.core.safe_json import parse_json
 from sdretrieval.index.snapshot import Snapshot
-from sdretrieval.ranking.base import Plan
+from sdretrieval.ranking.base import Pairs, Plan
 from sdretrieval.ranking.engine import Result
 from sdretrieval.ranking.term_model import TermModel
-from sdretrieval.ranking.weighting import BM25, WEIGHTINGS, Weighting
+from sdretrieval.ranking.weighting import BM25, SATURATING, WEIGHTINGS, Weighting
 
-KEYS = ("qid", "query", "model", "weighting", "background", "with_constant", "terms", "feedback")
+KEYS = ("qid", "query", "model", "weighting", "background", "with_constant", "terms", "pairs", "feedback")
+PAIR_KEYS = ("words", "in_order", "near")
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class ExpandedQuery:
     background: float = 0.0
     with_constant: bool = False
     feedback: tuple[tuple[str, float], ...] = ()  # (docid, weight)
+    pairs: tuple[tuple[str, str, float, float], ...] = ()  # two words, their weights in order and near each other
 
     @classmethod
     def of(cls, result: Result, snapshot: Snapshot, model: str = "") -> ExpandedQuery:
@@ -67,10 +71,12 @@ class ExpandedQuery:
         if result.feedback is not None and result.expansion is not None:
             docids = snapshot.docids.take(result.feedback.docs)
             feedback = list(zip(docids, result.expansion.weights.tolist(), strict=True))
-        background = float(plan.model.background)
-        return cls(
-            query.qid, dict(words), query.text, model, plan.weighting, background, plan.with_constant, tuple(feedback)
-        )
+        background, pairs = float(plan.model.background), list[tuple[str, str, float, float]]()
+        if plan.pairs is not None:
+            first, second = (snapshot.vocabulary.take(column) for column in plan.pairs.terms.T)
+            pairs = list(zip(first, second, plan.pairs.in_order.tolist(), plan.pairs.near.tolist(), strict=True))
+        given = dict(words), query.text, model, plan.weighting, background, plan.with_constant, tuple(feedback)
+        return cls(query.qid, *given, tuple(pairs))
 
     def plan(self, snapshot: Snapshot, missing: str = "error", dropped: list[str] | None = None) -> Plan:
         """The same for ranking in a collection. ``missing="drop"`` leaves out words it does not have.
@@ -94,7 +100,14 @@ class ExpandedQuery:
         order = np.argsort(terms, kind="stable")
         order = order[terms[order] >= 0]
         model = TermModel(terms[order], weights[order], self.background)
-        return Plan(model, self.weighting, self.with_constant)
+        return Plan(
+            model, self.weighting, self.with_constant, self._pairs(dict(zip(words, terms.tolist(), strict=True)))
+        )
+
+    def _pairs(self, numbers: Mapping[str, int]) -> Pairs | None:
+        kept = [pair for pair in self.pairs if all(numbers.get(word, -1) >= 0 for word in pair[:2])]
+        terms = np.array([[numbers[a], numbers[b]] for a, b, _, _ in kept], dtype=np.int64)
+        return Pairs(terms, *(np.array([pair[k] for pair in kept]) for k in (2, 3))) if kept else None
 
     # -- JSON -----------------------------------------------------------------------------------------------
     def to_json(self) -> dict[str, Any]:
@@ -106,6 +119,11 @@ class ExpandedQuery:
             "background": self.background,
             "with_constant": self.with_constant,
             "terms": dict(self.terms),
+            **(
+                {"pairs": [dict(zip(PAIR_KEYS, (p[:2], *p[2:]), strict=True)) for p in self.pairs]}
+                if self.pairs
+                else {}
+            ),
             "feedback": [{"docid": docid, "weight": weight} for docid, weight in self.feedback],
         }
 
@@ -128,6 +146,8 @@ class ExpandedQuery:
         terms, feedback = data["terms"], data.get("feedback", [])
         _expect(isinstance(terms, dict), f"terms must be {{word: weight}}, not {_kind(terms)}")
         _expect(isinstance(feedback, list), f"feedback must be a list, not {_kind(feedback)}")
+        pairs = data.get("pairs", [])
+        _expect(isinstance(pairs, list), f"pairs must be a list, not {_kind(pairs)}")
         query = cls(
             qid,
             {word: _number(weight, f"the weight of {word!r}") for word, weight in terms.items()},
@@ -137,6 +157,12 @@ class ExpandedQuery:
             _number(data.get("background", 0.0), "background"),
             _truth(data.get("with_constant", False), "with_constant"),
             tuple(_feedback(item) for item in feedback),
+            tuple(_pair(item) for item in pairs),
+        )
+        _expect(
+            not pairs or query.weighting.kind == SATURATING,
+            f"weighting {query.weighting.name} has no evidence of pairs",
+            "Leave the pairs out, or use weighting bm25.",
         )
         _expect(
             not query.background or query.weighting.is_language_model,
@@ -310,6 +336,15 @@ def _feedback(item: Any) -> tuple[str, float]:
     _only(item, ("docid", "weight"), "a feedback document")
     docid = _text(item["docid"], "the docid of a feedback document")
     return docid, _number(item.get("weight", 0.0), f"the weight of feedback document {docid!r}")
+
+
+def _pair(item: Any) -> tuple[str, str, float, float]:
+    fine = isinstance(item, dict) and isinstance(item.get("words"), list) and len(item["words"]) == 2
+    _expect(fine, 'each pair must be {"words": [two of them], "in_order": …, "near": …}')
+    _only(item, PAIR_KEYS, "a pair")
+    a, b = (_text(word, "a word of a pair") for word in item["words"])
+    in_order, near = (_number(item.get(key, 0.0), f"{key} of the pair {a!r} {b!r}") for key in PAIR_KEYS[1:])
+    return a, b, in_order, near
 
 
 # -- comparing ---------------------------------------------------------------------------------------------

@@ -32,9 +32,11 @@ from sdretrieval.ranking.base import Ranker
 from sdretrieval.ranking.engine import Engine, RankOptions, Result
 from sdretrieval.ranking.expansion import describe_weighting
 from sdretrieval.ranking.feedback import Rows
+from sdretrieval.ranking.models.blend import agreed
 from sdretrieval.ranking.models.lucene_models import LuceneRanker
 from sdretrieval.ranking.models.sequential_dependence import SequentialDependence, Window
-from sdretrieval.ranking.notes import AutoTimeNote, TimeNote
+from sdretrieval.ranking.notes import AutoTimeNote, NoPositionsNote, TimeNote
+from sdretrieval.ranking.pairs import REACH, pair_parts
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.retrieval import Replay, check_hits, judgments_of
@@ -240,7 +242,9 @@ def explain(
     if result.expansion is not None:
         notes.update(result.expansion.notes)
         if "parts" in notes:  # of a blend
-            notes["parts"] = {name: _words_of(words, snapshot) for name, words in notes["parts"].items()}
+            notes["parts"] = {name: _words_of(agreed(part, 0.0), snapshot) for name, part in notes["parts"].items()}
+    if told := [str(note) for note in result.notes if isinstance(note, NoPositionsNote)]:
+        notes["note"] = "; ".join(told)
     if told := [str(note) for note in result.notes if isinstance(note, TimeNote | AutoTimeNote)]:
         notes["time"] = "; ".join(told)
         notes["time_curve"] = [list(p) for note in result.notes for p in getattr(note, "curve", ())]
@@ -413,16 +417,26 @@ class Explainer:
         score = document.total if rank is None else float(self.result.scores[rank - 1])
         if self.is_adjusted:
             document = replace(document, parts={**document.parts, "time": score - document.total})
+        elif plan.pairs is not None and rank is not None and rank > REACH:
+            document = replace(document, parts={**document.parts, f"behind the first {REACH}": score - document.total})
         return replace(document, score=score)
 
     def _window_parts(self, doc: int) -> dict[str, float]:
-        """What words bring by standing together, by pair: of the sequential dependence model."""
-        parts = {}
+        """What words bring by standing together, by pair: of the sequential dependence model, or the plan's pairs."""
+        parts, pairs = {}, self.result.plan.pairs
         for window in self.windows:
-            pair = " ".join(self.snapshot.vocabulary.take(np.array(window.terms)))
-            how = "in order" if window.ordered else "near each other"
-            parts[f"'{pair}' {how}"] = float(window.evidence[window.docs == doc].sum())
+            evidence = float(window.evidence[window.docs == doc].sum())
+            parts[self._together(window.terms, window.ordered)] = evidence
+        if pairs is not None and self.ranks.get(doc, 0) <= REACH:
+            brought = pair_parts(self.engine, self.result.plan, np.array([doc]))
+            for ordered, values in zip((True, False), brought, strict=True):
+                for terms, value in zip(pairs.terms, values[0].tolist(), strict=True):
+                    parts[self._together(terms, ordered)] = value
         return parts
+
+    def _together(self, terms: Sequence[int], ordered: bool) -> str:
+        pair = " ".join(self.snapshot.vocabulary.take(np.array(terms)))
+        return f"'{pair}' {'in order' if ordered else 'near each other'}"
 
     def _word_contributions(self, row: Rows, evidence: np.ndarray, absent: np.ndarray) -> list[WordContribution]:
         """The model's words that the document has, strongest first, and the query's that it lacks."""

@@ -36,6 +36,7 @@ from sdretrieval.index.snapshot import Snapshot, open_snapshot
 from sdretrieval.ranking.base import Plan, Ranker
 from sdretrieval.ranking.engine import Engine, RankOptions, Result
 from sdretrieval.ranking.explain import DocumentExplanation, Explainer
+from sdretrieval.ranking.pairs import PairHooks, pair_scores
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.retrieval import judgments_of, replaying, search
@@ -471,10 +472,11 @@ class Hits(Sequence[Hit]):
     @cached_property
     def time_adjustments(self) -> np.ndarray | None:
         """What time added to each score; None where the model itself adds to the scores of its plan."""
-        adds = innermost(self.ranker).hooks(self.source.engine) is not None
-        if self.request.time_prior == "none" or adds or not len(self.result.docs):
+        engine, plan, docs = self.source.engine, self.result.plan, self.result.docs
+        adds = not isinstance(innermost(self.ranker).hooks(engine), PairHooks | None)
+        if self.request.time_prior == "none" or adds or not len(docs):
             return None
-        return self.result.scores - self.source.engine.score_docs(self.result.plan, self.result.docs)
+        return self.result.scores - engine.score_docs(plan, docs) - pair_scores(engine, plan, docs)
 
 
 def _ranked(result: Result) -> dict[str, Any]:
@@ -492,7 +494,7 @@ def _edited(plan: Plan, snapshot: Snapshot, request: Request) -> Plan:
         words.pop(_term(snapshot, word), None)
     terms = np.array(sorted(words), dtype=np.int64)
     model = TermModel(terms, np.array([words[term] for term in terms.tolist()]), plan.model.background)
-    return replace(plan, model=model)
+    return replace(plan, model=model, pairs=None if plan.pairs is None else plan.pairs.among(terms))
 
 
 def _term(snapshot: Snapshot, word: str) -> int:

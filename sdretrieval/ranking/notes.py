@@ -88,4 +88,12 @@ class AutoTimeNote:
         return f"{what}; feedback by time too" if self.learnt_in_time else what
 
 
-Note = PruneNote | TimeNote | AutoTimeNote
+@dataclass(frozen=True)
+class NoPositionsNote:
+    """Neighbouring words were not looked for: the collection does not tell where words stand."""
+
+    def __str__(self) -> str:
+        return "words alone: the index has no positions, so neighbouring words were not looked for"
+
+
+Note = NoPositionsNote | PruneNote | TimeNote | AutoTimeNote

@@ -23,7 +23,8 @@ from sdretrieval.ranking.base import Plan, Ranker
 from sdretrieval.ranking.engine import Engine, Judgments, RankOptions, Result
 from sdretrieval.ranking.mixed_run import MixedRun, mixed_before_priors
 from sdretrieval.ranking.models.lucene_models import LuceneRanker
-from sdretrieval.ranking.notes import AutoTimeNote, Note, PruneNote
+from sdretrieval.ranking.notes import AutoTimeNote, NoPositionsNote, Note, PruneNote
+from sdretrieval.ranking.pairs import PairHooks
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.wrapper import Hooks, rewrapped
@@ -41,6 +42,7 @@ class Report:
     time_weights: list[float] = field(default_factory=list)  # of the time prior, per query
     time_chosen: dict[str, AutoTimeNote] = field(default_factory=dict)  # by the automatic time prior, per query
     time_curves: dict[str, tuple[tuple[int, float], ...]] = field(default_factory=dict)  # what times add, per query
+    without_positions: list[str] = field(default_factory=list)  # neighbouring words were not looked for
     dropped: int = 0  # documents of the given run that are not in the index
 
     def read(self, qid: str, notes: Iterable[Note]) -> None:
@@ -48,6 +50,8 @@ class Report:
         for note in notes:
             if isinstance(note, PruneNote):
                 self.pruned.append(note.lost)
+            elif isinstance(note, NoPositionsNote):
+                self.without_positions.append(qid)
             else:
                 self.time_weights.append(note.weight)
                 if note.curve:
@@ -229,7 +233,8 @@ class Replay(Ranker):
         return self.base.name
 
     def hooks(self, engine: Engine) -> Hooks | None:
-        return self.base.hooks(engine)
+        has_pairs = any(plan.pairs is not None for plan in self.plans.values())
+        return PairHooks(engine) if has_pairs else self.base.hooks(engine)
 
     def first(self, query: Query, statistics: Any) -> Plan:
         try:

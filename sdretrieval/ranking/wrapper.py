@@ -85,6 +85,10 @@ class Hooks:
         """
         return None
 
+    def brought(self, engine: Engine, result: Result, found: Ranked) -> Ranked:
+        """Documents that a wrapper further out brings in (``others``), with what this one adds to their scores."""
+        return found
+
 
 class Wrapper(Ranker):
     """Base of the wrappers: a frozen dataclass with a field ``ranker``, the model (or wrapper) inside.

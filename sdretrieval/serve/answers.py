@@ -15,7 +15,7 @@ from sdretrieval.estimate.time.density import silverman, weighted_kde
 from sdretrieval.ranking.expansion import ExpandedQuery
 from sdretrieval.ranking.feedback import Rows
 from sdretrieval.ranking.interactive import DEPTH, TIME_PRIORS, Document, Hit, Hits, Index, Request
-from sdretrieval.ranking.notes import AutoTimeNote, TimeNote
+from sdretrieval.ranking.notes import AutoTimeNote, NoPositionsNote, TimeNote
 from sdretrieval.ranking.registry import rankers
 from sdretrieval.ranking.time.prior import Density
 from sdretrieval.ranking.wrapper import innermost
@@ -207,7 +207,9 @@ def _notes(hits: Hits) -> Iterator[str]:
         n = len(hits.learnt.feedback) - hits.learnt.feedback.unjudged
         yield f"Learnt from {n} {'document' if n == 1 else 'documents'} judged relevant."
     for note in hits.result.notes:
-        if isinstance(note, AutoTimeNote):
+        if isinstance(note, NoPositionsNote):
+            yield f"Ranked by {note}."
+        elif isinstance(note, AutoTimeNote):
             yield f"The time prior chose {note}."
         elif isinstance(note, TimeNote):
             yield f"The {note.prior} prior has weight {note.weight:.2f} and bandwidth {note.bandwidth}."

@@ -120,6 +120,10 @@ DIVERGENCE = {
     "scoring": st.sampled_from(["bm25", "dph"]),
 }
 
+WINDOWS: dict[str, st.SearchStrategy] = {
+    "ordered_weight": st.sampled_from([0.0, 0.1, 0.4]),
+    "near_weight": st.sampled_from([0.0, 0.05, 0.5]),
+}
 SETTINGS: dict[str, dict[str, st.SearchStrategy]] = {
     "bm25": BM25,
     "ql": {"smoothing": st.sampled_from(["jm", "dirichlet"]), "lam": weights(), "mu": mus()},
@@ -142,6 +146,8 @@ SETTINGS: dict[str, dict[str, st.SearchStrategy]] = {
         "fb_docs": st.one_of(st.integers(1, 6), st.integers(7, 50)),
         "fb_terms": CUT["fb_terms"],
         "feedback_weight": st.just(0.0) | st.floats(1e-9, 10.0),  # what is less is lost beside 1
+        "caution": st.sampled_from([0.0, 0.3, 1.0, 2.0]),
+        **WINDOWS,
     },
     "axiomatic": {
         **BM25,

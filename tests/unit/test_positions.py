@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from sdretrieval.collection.corpus.record import Document
 from sdretrieval.collection.records import Topic
 from sdretrieval.core.errors import IndexProblem, ParameterError
+from sdretrieval.index import positions
 from sdretrieval.index.living import append_documents
 from sdretrieval.index.lucene.indexing import build_index
 from sdretrieval.index.positions import positions_of
@@ -30,8 +32,9 @@ def index(tmp_path):
 
 
 def test_a_collection_of_words_has_them_and_one_of_counts_says_so():
-    docs, ends, places = positions_of(Snapshot.from_words([["b", "a", "b"], [], ["b"]])).of(1)
-    assert (docs.tolist(), ends.tolist(), places.tolist()) == ([0, 2], [2, 3], [0, 2, 0])
+    found = positions_of(Snapshot.from_words([["b", "a", "b"], [], ["b"]]))
+    assert found.starts.tolist() == [0, 3, 3, 4]
+    assert found.low.tolist() == [1, 0, 2, 0]  # of a, then of b; of b
     with pytest.raises(IndexProblem, match="no positions"):
         positions_of(Snapshot.from_counts([[1]], ["a"]))
 
@@ -49,20 +52,21 @@ def test_they_are_read_when_asked_for_and_kept(index):
     assert not kept.exists()
     run = search(snapshot, TOPICS, "sdm")
     assert run["1"].docids[0] == "phrase"
-    assert sorted(path.name for path in kept.iterdir()) == ["positions.bin", "positions.json"]
-    written = (kept / "positions.bin").stat().st_mtime_ns
+    assert sorted(path.name for path in kept.iterdir()) == ["high.bin", "low.bin", "positions.json", "starts.bin"]
+    written = (kept / "low.bin").stat().st_mtime_ns
     assert dict(search(index, TOPICS, "sdm")["1"]) == dict(run["1"])
-    assert (kept / "positions.bin").stat().st_mtime_ns == written
+    assert (kept / "low.bin").stat().st_mtime_ns == written
     # Analysis leaves stop words out, and their places empty.
-    assert positions_of(snapshot).of(snapshot.term_id("wave"))[2].tolist() == [10, 2, 0]
+    wave = positions_of(snapshot).low[np.repeat(snapshot.doc_terms, snapshot.doc_counts) == snapshot.term_id("wave")]
+    assert wave.tolist() == [10, 2, 0]
 
 
 @pytest.mark.java
 def test_damaged_ones_are_made_again(index):
     run = search(index, TOPICS, "sdm")
-    [kept] = snapshot_folder(index).glob("*/positions/positions.bin")
+    [kept] = snapshot_folder(index).glob("*/positions/low.bin")
     whole = kept.read_bytes()
-    for damaged in (whole[:-4], bytes([whole[0] ^ 1]) + whole[1:]):
+    for damaged in (whole[:-2], bytes([whole[0] ^ 1]) + whole[1:]):
         kept.write_bytes(damaged)
         assert dict(search(index, TOPICS, "sdm")["1"]) == dict(run["1"])
         assert kept.read_bytes() == whole
@@ -74,7 +78,36 @@ def test_an_index_without_them_says_so(tmp_path):
     with pytest.raises(IndexProblem, match=r"bare has no positions.*") as caught:
         search(tmp_path / "bare", TOPICS, "sdm")
     assert "--no-store-positions" in str(caught.value)
-    assert not list(snapshot_folder(tmp_path / "bare").glob("*/positions"))
+    [noted] = snapshot_folder(tmp_path / "bare").glob("*/positions/low.bin")
+    assert noted.stat().st_size == 0  # so that the index is not asked again
+
+
+@pytest.mark.parametrize("far", [0, 70_000])
+def test_places_of_long_documents_have_higher_bits(far):
+    snapshot = Snapshot.from_words([["x"] * far + ["a", "b", "x", "b", "a"], ["b", "a"]])
+    [a, b] = map(snapshot.term_id, "ab")
+    in_order, near = positions_of(snapshot).counted(np.array([1, 0]), np.array([[a, b], [b, a]]), 0, 6, False)
+    assert (in_order.tolist(), near.tolist()) == ([[0, 1], [1, 1]], [[1, 1], [3, 3]])
+
+
+def test_arrays_that_do_not_fit_are_no_way_out_of_them():
+    snapshot = Snapshot.from_words([["a", "b"], ["a", "a", "b"]])
+    pairs, found = np.array([[0, 1]]), dict(snapshot.places or {})
+    for starts in ([0, 1, 5], [0, 2, 4]):  # a row with more words than places
+        snapshot.places = {**found, "starts": np.array(starts)}
+        positions._known.pop(snapshot, None)
+        with pytest.raises(IndexProblem, match="do not fit"):
+            positions_of(snapshot).counted(np.array([0, 1]), pairs, 0, 6, False)
+    for wrong in ({"starts": np.array([0, 5])}, {"high": np.zeros(2, np.uint16)}):
+        snapshot.places = {**found, **wrong}
+        positions._known.pop(snapshot, None)
+        with pytest.raises(IndexProblem, match="do not fit"):
+            positions_of(snapshot)
+    snapshot.places = found
+    positions._known.pop(snapshot, None)
+    for docs in ([2], [-1]):
+        with pytest.raises(IndexError):
+            positions_of(snapshot).counted(np.array(docs), pairs, 0, 6, False)
 
 
 @pytest.mark.java

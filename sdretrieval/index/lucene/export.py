@@ -54,15 +54,10 @@ def run_exporter(index: Path, folder: Path, date_field: str, known: Sequence[str
     return {name: value for name, _, value in (line.partition(" ") for line in told.splitlines())}
 
 
-def export_positions(index: Path, file: Path) -> list[str]:
-    """Where words stand, into ``file``; the segments that were read. Starts the JVM."""
+def export_positions(index: Path, file: Path) -> list[str] | None:
+    """Where words stand, into ``file``; the segments that were read, or None where it has none. Starts the JVM."""
     told = _run_on("PositionExporter", index, [str(file.resolve()), CONTENTS_FIELD])
-    if told == "no positions":
-        raise IndexProblem(
-            f"the index {index} has no positions of words, and the model asks for them",
-            remedy="Index the documents again without --no-store-positions (Anserini: with -storePositions).",
-        )
-    return told.split()
+    return None if told == "no positions" else told.split()
 
 
 def _run_on(exporter: str, index: Path, arguments: list[str]) -> str:

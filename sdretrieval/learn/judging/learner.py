@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from sdretrieval.core.errors import IndexProblem
-from sdretrieval.index.positions import positions_of
+from sdretrieval.index.positions import Positions, positions_of
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.learn.judging.learner_loops import add_rows, coordinate_descent, inverse_norms, raise_first, score_all
 
@@ -55,10 +55,9 @@ class Features:
     def of(cls, snapshot: Snapshot, first_counts: int = FIRST_COUNTS) -> Features:
         s, idf = snapshot, 1.0 + np.log((1.0 + snapshot.n_docs) / (1.0 + snapshot.df))
         counts, by_term = (_bytes(each) for each in (s.doc_counts[: s.doc_ptr[-1]], s.term_counts))
-        places = _places(s) if first_counts else None
-        if places is not None:
-            by = (s.term_ptr, s.term_docs, s.term_counts, places)
-            if not raise_first(*by, FIRST, first_counts, s.doc_ptr, s.doc_terms, counts, by_term):
+        if first_counts and (found := _positions(s)) is not None:
+            where = (*found.rows, found.starts, found.low, found.high)
+            if not raise_first(*where, FIRST, first_counts, s.term_ptr, s.term_docs, counts, by_term):
                 raise IndexProblem("the counts by word are not those by document", remedy="Delete its snapshot.")
         inverse = np.empty(s.n_docs, np.float32)
         inverse_norms(s.doc_ptr, s.doc_terms, counts, idf, _LUT, inverse)
@@ -99,10 +98,10 @@ def _bytes(counts: np.ndarray) -> np.ndarray:
     return np.minimum(counts, len(_LUT) - 1).astype(np.uint8)
 
 
-def _places(snapshot: Snapshot) -> np.ndarray | None:
+def _positions(snapshot: Snapshot) -> Positions | None:
     """Where the words stand; None where the index does not tell."""
     try:
-        return positions_of(snapshot).places if snapshot.n_docs <= _MOST_PLACED else None
+        return positions_of(snapshot) if snapshot.n_docs <= _MOST_PLACED else None
     except IndexProblem:
         return None
 

@@ -24,21 +24,22 @@ def inverse_norms(ptr, terms, counts, idf, lut, inverse):
 
 
 @njit(cache=True, nogil=True)
-def raise_first(ptr, docs, counts, places, first, more, doc_ptr, doc_terms, by_doc, by_term):
+def raise_first(doc_ptr, doc_terms, counts, starts, low, high, first, more, ptr, docs, by_doc, by_term):
     """Words among the ``first`` places of a document count ``more`` times more. False where arrays do not fit."""
-    at, place = doc_ptr[:-1].copy(), 0  # the words of a document come in the order of their numbers
-    for t in range(len(ptr) - 1):
-        for p in range(ptr[t], ptr[t + 1]):
-            d = docs[p]
-            if place + counts[p] > len(places) or at[d] >= doc_ptr[d + 1] or doc_terms[at[d]] != t:
+    at = ptr[:-1].copy()  # the documents of a word come in the order of their numbers
+    for d in range(len(doc_ptr) - 1):
+        place = starts[d]
+        for k in range(doc_ptr[d], doc_ptr[d + 1]):
+            t = doc_terms[k]
+            if place + counts[k] > starts[d + 1] or at[t] >= ptr[t + 1] or docs[at[t]] != d:
                 return False
             early = 0
-            for q in range(place, place + counts[p]):
-                early += places[q] < first
-            place += counts[p]
-            by_term[p] = min(counts[p] + more * early, 255)
-            by_doc[at[d]] = by_term[p]
-            at[d] += 1
+            for q in range(place, place + counts[k]):
+                early += low[q] < first and (len(high) == 0 or high[q] == 0)
+            place += counts[k]
+            by_doc[k] = min(counts[k] + more * early, 255)
+            by_term[at[t]] = by_doc[k]
+            at[t] += 1
     return True
 
 

@@ -29,6 +29,7 @@ from sdretrieval.core.errors import IndexProblem, InputError, ParameterError, Sd
 from sdretrieval.index.commit import SEGMENTS, notes_in
 from sdretrieval.index.index_notes import read_notes
 from sdretrieval.index.lucene.indexing import build_index
+from sdretrieval.index.positions import NAME, POSITIONS
 from sdretrieval.plugins.spark.reading import Bad, Piece, Reading, list_files, plan
 from sdretrieval.plugins.spark.runners import failure_of, plain_errors, unwrapped
 from sdretrieval.plugins.spark.search import digest
@@ -232,15 +233,22 @@ class Target:
                 return None
             for snapshot in self.storage.listing(f"{index}.snapshot"):
                 inside = f"{index}.snapshot/{snapshot.name}"
-                wanted = json.loads(self.storage.read(f"{inside}/snapshot.json"))["sizes"]
-                there = {file.name: file.size for file in self.storage.listing(inside)}
-                if all(there.get(f"{name}.bin") == size for name, size in wanted.items()):
-                    about = notes["summary"]
-                    shard = shard_entry(number, about["documents"], about["tokens"], snapshot.name)
+                if self._sizes_are_told(inside, "snapshot.json") is not None:
+                    about, places = notes["summary"], self._sizes_are_told(f"{inside}/{NAME}", POSITIONS.notes)
+                    if places is None:
+                        return None
+                    has_positions = places["starts"] == 8 * (about["documents"] + 1)
+                    shard = shard_entry(number, about["documents"], about["tokens"], snapshot.name, has_positions)
                     return BuildSummary.of(notes, shard, reused=1)
         except (StorageProblem, IndexProblem, ValueError, KeyError, TypeError, AttributeError):
             pass
         return None
+
+    def _sizes_are_told(self, folder: str, notes: str) -> dict[str, int] | None:
+        """The sizes of the arrays in a folder, where they are those in its notes."""
+        told = json.loads(self.storage.read(f"{folder}/{notes}"))["sizes"]
+        there = {file.name: file.size for file in self.storage.listing(folder)}
+        return told if all(there.get(f"{name}.bin") == size for name, size in told.items()) else None
 
     def begin(self, keep: Iterable[int]) -> None:
         self.storage.make(self.place)

@@ -24,9 +24,10 @@ from sdretrieval.core.timeline import known_times, middle_of_bin
 from sdretrieval.core.times import UNDATED
 from sdretrieval.index.statistics import Statistics
 from sdretrieval.plugins.spark.shards import Shard
-from sdretrieval.ranking.base import Plan
+from sdretrieval.ranking.base import Pairs, Plan
 from sdretrieval.ranking.engine import BATCH, SCORES_IN_MEMORY, Engine, Ranked
 from sdretrieval.ranking.feedback import Rows
+from sdretrieval.ranking.pairs import pair_scores
 from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.time.drifting_background import DriftedStatistics, Drifting, DriftingBackground
 
@@ -146,10 +147,22 @@ def _localised(shard: Shard, sent: SentPlan) -> tuple[Engine, LocalPlan]:
     whole = sent.plan.model
     known, terms = shard.local_terms(whole.terms)
     model = LocalModel(terms, whole.weights[known], whole.background, whole.mass)
-    plan = LocalPlan(model, sent.plan.weighting, sent.plan.with_constant, sent.constant, sent.by_bin)
+    pairs = None if sent.plan.pairs is None else _local_pairs(shard, sent.plan.pairs)
+    plan = LocalPlan(model, sent.plan.weighting, sent.plan.with_constant, pairs, sent.constant, sent.by_bin)
     if sent.shares_engine:
         return shard.engine, plan
     return shard.engine.view(_statistics(shard, sent, known, terms), _allowed(shard, sent)), plan
+
+
+def _local_pairs(shard: Shard, pairs: Pairs) -> Pairs:
+    """All of them, in their places, so that sums have the same order; one that the shard cannot have weighs nothing."""
+    terms, place = np.unique(pairs.terms, return_inverse=True)
+    known, local = shard.local_terms(terms)
+    numbers = np.zeros(len(terms), dtype=np.int64)
+    numbers[known] = local
+    place = place.reshape(-1, 2)
+    there = known[place].all(axis=1)
+    return Pairs(numbers[place], there * pairs.in_order, there * pairs.near)
 
 
 def _statistics(shard: Shard, sent: SentPlan, known: np.ndarray, terms: np.ndarray) -> Statistics:
@@ -227,6 +240,13 @@ def score(
         else:
             result.append((i, engine.score_docs(plan, docs)))
     return result
+
+
+def pairs(
+    shard: Shard, plans: Sequence[SentPlan], wanted: Sequence[tuple[int, np.ndarray]]
+) -> list[tuple[int, np.ndarray]]:
+    """What the pairs of plans add to the scores of given documents."""
+    return [(i, pair_scores(*_localised(shard, plans[i]), docs)) for i, docs in wanted]
 
 
 def rows(shard: Shard, request: None, docs: np.ndarray) -> Rows:

@@ -25,11 +25,11 @@ from sdretrieval.plugins.spark.shards import Collection
 from sdretrieval.plugins.spark.totals import Totals
 from sdretrieval.ranking.base import Plan, Ranker
 from sdretrieval.ranking.expansion import ExpandedQuery
-from sdretrieval.ranking.notes import Note, PruneNote, TimeNote
+from sdretrieval.ranking.notes import NoPositionsNote, Note, PruneNote, TimeNote
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.retrieval import Report, check_hits, replaying, topics_of
 
-_NOTES: dict[str, type[Note]] = {kind.__name__: kind for kind in (PruneNote, TimeNote)}
+_NOTES: dict[str, type[Note]] = {kind.__name__: kind for kind in (NoPositionsNote, PruneNote, TimeNote)}
 
 
 @dataclass(frozen=True, eq=False)

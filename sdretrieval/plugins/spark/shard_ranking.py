@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
@@ -36,10 +36,11 @@ from sdretrieval.plugins.spark.requests import Hits, SentBackground, SentPlan, S
 from sdretrieval.plugins.spark.shards import Collection
 from sdretrieval.plugins.spark.totals import Along, Increments, Moments
 from sdretrieval.ranking.base import Plan, Ranker
-from sdretrieval.ranking.engine import NOT_JUDGED, NOTHING, Judgments, Result, emphasised, pruned
+from sdretrieval.ranking.engine import NOT_JUDGED, NOTHING, Judgments, Ranked, Result, emphasised, pruned
 from sdretrieval.ranking.feedback import Feedback, Rows
 from sdretrieval.ranking.models.sequential_dependence import SequentialDependence
-from sdretrieval.ranking.notes import PruneNote
+from sdretrieval.ranking.notes import NoPositionsNote, PruneNote
+from sdretrieval.ranking.pairs import REACH
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.time.drifting_background import BINS, DOCUMENT_BINS, Drifting, DriftingBackground
 from sdretrieval.ranking.time.wrappers import (
@@ -154,6 +155,10 @@ class ShardedEngine:
         self._first_pass(session, topics)
         rows = self._rows(topics)
         list(self._pool.map(lambda topic: _estimate(session, topic, rows, options.prune), topics))
+        for topic in topics:
+            if topic.result.plan.pairs is not None and not self.collection.has_positions:
+                topic.result.plan = replace(topic.result.plan, pairs=None)
+                topic.result.notes.append(NoPositionsNote())
         sent = [self._sent(topic, session.background) for topic in topics]
         if options.candidates is not None:
             rankings = self._candidates_ranked(session, topics, sent, options.hits)
@@ -166,7 +171,7 @@ class ShardedEngine:
     def batch_size(self, ranker: Ranker, wanted: int, hits: int = 1000) -> int:
         """How many topics to rank at once: fewer where shards are many, or each topic has statistics of its own."""
         prior = wrapper_of(ranker, TimePrior)
-        hits = hits if prior is None else max(hits, prior.reach)
+        hits = max(hits, REACH if prior is None else prior.reach)
         size = min(wanted, RESULTS_IN_MEMORY // (HIT_BYTES * hits * math.isqrt(self.collection.n_shards)))
         background = wrapper_of(ranker, LocalBackground)
         if wrapper_of(ranker, AsOf) or (background is not None and background.drifting.at == "query"):
@@ -236,20 +241,37 @@ class ShardedEngine:
     ) -> list[Ranking]:
         """There are few enough candidates for their scores to be changed here."""
         wanted = [topic.candidates for topic in topics if topic.candidates is not None]
-        scored = zip(topics, wanted, self._scores(sent, wanted, session.sent_background), strict=True)
-        return [session.ranked(topic, numbers, scores, hits) for topic, numbers, scores in scored]
+        scored = list(zip(wanted, self._scores(sent, wanted, session.sent_background), strict=True))
+        scored = self._with_pairs(session, sent, scored)
+        return [session.ranked(topic, *ranked, hits) for topic, ranked in zip(topics, scored, strict=True)]
 
     def _ranked(self, session: _Session, topics: list[_Topic], sent: list[SentPlan], hits: int) -> list[Ranking]:
-        depth = hits if session.prior is None else max(hits, session.prior.reach)
+        has_pairs = any(one.plan.pairs is not None for one in sent)
+        depth = max(hits, session.prior.reach if session.prior else 0, REACH if has_pairs else 0)
         if session.sent_background is None:
             found = self._best(sent, [depth] * len(sent))
         else:
             found = self.runner.reduce(requests.best_drifting, (sent, depth, session.sent_background))
-        if session.prior is None:
+        if session.prior is None and not has_pairs:
             return [best.ranking for best in found]
         for best in found:
             session.heard.add(best.numbers, best.docids, best.times)
-        return [session.ranked(t, best.numbers, best.scores, hits) for t, best in zip(topics, found, strict=True)]
+        scored = self._with_pairs(session, sent, [(best.numbers, best.scores) for best in found])
+        return [session.ranked(topic, *ranked, hits) for topic, ranked in zip(topics, scored, strict=True)]
+
+    def _with_pairs(self, session: _Session, sent: list[SentPlan], found: list[Ranked]) -> list[Ranked]:
+        """What pairs add to the first documents of each plan that has some; the others behind them."""
+        having = [i for i, one in enumerate(sent) if one.plan.pairs is not None]
+        for i in having:
+            numbers, scores = found[i]
+            order = rank_order(session.heard.take(numbers), scores)
+            found[i] = numbers[order], scores[order]
+        first = [found[i][0][:REACH] for i in having]
+        added = self._asked(requests.pairs, [sent[i] for i in having], first)
+        for i, numbers, values in zip(having, first, added, strict=True):
+            scores = found[i][1]
+            found[i] = followed((numbers, scores[:REACH] + values), (found[i][0][REACH:], scores[REACH:]))
+        return found
 
     # -- requests ------------------------------------------------------------------------------------------------
     def _best(self, sent: list[SentPlan], depths: list[int]) -> list[Hits]:
@@ -260,13 +282,17 @@ class ShardedEngine:
         self, sent: list[SentPlan], wanted: Sequence[np.ndarray], background: SentBackground | None
     ) -> list[np.ndarray]:
         """Scores of given documents, plan by plan."""
+        return self._asked(requests.score, (sent, background), wanted)
+
+    def _asked(self, request: Any, given: Any, wanted: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """A value for each of the documents wanted of each plan, from the shards that have them."""
         places = [split(numbers) for numbers in wanted]
         own: dict[int, list[tuple[int, np.ndarray]]] = {}
         for i, numbers in enumerate(wanted):
             for shard, here in places[i].items():
                 own.setdefault(shard, []).append((i, in_shard(numbers[here])))
         scores = [np.zeros(len(numbers)) for numbers in wanted]
-        for shard, answers in self.runner.ask(requests.score, (sent, background), own):
+        for shard, answers in self.runner.ask(request, given, own) if own else ():
             for i, values in answers:
                 scores[i][places[i][shard]] = values
         return scores
@@ -331,7 +357,8 @@ class _Session:
         self.engine, self.model, self.heard = engine, innermost(ranker), Heard()
         if isinstance(self.model, SequentialDependence):
             raise ParameterError(
-                "sdm is not offered over shards, which have no positions of words", remedy="Rank one index with it."
+                "sdm is not offered over shards: its windows are looked for in all documents",
+                remedy="Rank one index with it; blend looks for them in the first documents.",
             )
         self.prior, self.as_of = wrapper_of(ranker, TimePrior), wrapper_of(ranker, AsOf)
         self.background: ShardedBackground | None = None

@@ -26,6 +26,7 @@ from sdretrieval.core import sorted_strings
 from sdretrieval.core.errors import IndexProblem, ParameterError, SdretrievalError
 from sdretrieval.core.packed_strings import PackedStrings
 from sdretrieval.core.safe_json import parse_json
+from sdretrieval.index.positions import NAME, POSITIONS, has_positions
 from sdretrieval.index.snapshot import Snapshot, load_snapshot, open_snapshot, snapshot_folder
 from sdretrieval.index.snapshot_format import snapshot_problem, write_snapshot
 from sdretrieval.index.statistics import Statistics
@@ -46,6 +47,7 @@ class Collection:
         self.address, self.name, self.manifest = address, last_name(address), manifest
         self.shards = self.manifest["shards"]
         self.n_shards = len(self.shards)
+        self.has_positions = all(shard.get("positions") is True for shard in self.shards)
         self.analyzer = AnalyzerSpec.from_json(self.manifest.get("analyzer", {}))
         marks = "\n".join(f"{shard['name']} {shard['snapshot']}" for shard in self.shards)
         self.fingerprint = hashlib.sha256(marks.encode()).hexdigest()[:32]
@@ -276,13 +278,14 @@ def shard_name(number: int) -> str:
     return f"shard-{number:05d}"
 
 
-def shard_entry(number: int, documents: int, tokens: int, snapshot: str) -> dict[str, Any]:
+def shard_entry(number: int, documents: int, tokens: int, snapshot: str, positions: bool) -> dict[str, Any]:
     """What the manifest says of a shard."""
-    return {"name": shard_name(number), "documents": documents, "tokens": tokens, "snapshot": snapshot}
+    sizes = {"documents": documents, "tokens": tokens}
+    return {"name": shard_name(number), **sizes, "snapshot": snapshot, "positions": positions}
 
 
 def describe_shard(folder: Path, number: int) -> dict[str, Any]:
-    """The entry of a finished shard; builds its snapshot where there is none (that starts Java)."""
+    """The entry of a finished shard; builds its snapshot and positions where there are none (that starts Java)."""
     index = folder / shard_name(number)
     if snapshot_folder(index).parent != folder.resolve():
         raise ParameterError(
@@ -290,7 +293,7 @@ def describe_shard(folder: Path, number: int) -> dict[str, Any]:
             remedy="Unset it.",
         )
     snapshot = open_snapshot(index)
-    return shard_entry(number, snapshot.n_docs, snapshot.n_tokens, snapshot.fingerprint)
+    return shard_entry(number, snapshot.n_docs, snapshot.n_tokens, snapshot.fingerprint, has_positions(snapshot))
 
 
 def write_collection(folder: Path, snapshots: Iterable[Snapshot]) -> Collection:
@@ -301,8 +304,11 @@ def write_collection(folder: Path, snapshots: Iterable[Snapshot]) -> Collection:
     shards, analyzer = [], AnalyzerSpec()
     for number, snapshot in enumerate(snapshots):
         analyzer = snapshot.analyzer
-        mark = write_snapshot(folder / f"{shard_name(number)}.snapshot", snapshot.arrays)
-        shards.append(shard_entry(number, snapshot.n_docs, snapshot.n_tokens, mark))
+        place = folder / f"{shard_name(number)}.snapshot"
+        mark = write_snapshot(place, snapshot.arrays)
+        if snapshot.places is not None:
+            POSITIONS.write(place / mark / NAME, snapshot.places)
+        shards.append(shard_entry(number, snapshot.n_docs, snapshot.n_tokens, mark, snapshot.places is not None))
     Mounted().write(str(folder / MANIFEST), manifest_of(shards, analyzer))
     return open_collection(folder)
 

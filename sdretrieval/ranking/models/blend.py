@@ -1,17 +1,20 @@
-"""Several feedback models at several depths: their mean, weighed so that at its best it counts so much for the query.
+"""Several feedback models at several depths: what they agree on, weighed so that at its best it counts so much.
 
 Each part (SD's excess, the relevance model, axiomatic association) is estimated from the first 5, 10 and 20 documents.
-With e_n a part's words at depth n, a distribution, and s(D; a) = Σ_w a_w φ_w the BM25 score of D by the words a,
+With e_k the words of one estimate, a distribution, and s(D; a) = Σ_w a_w φ_w the BM25 score of D by the words a,
 
-    e   = mean over parts and depths of e_n, cut to the fb_terms words of largest e(w) idf_w and normalised
-    s_Q = max_i s(D_i; θ̂^Q),  s_e = max_i s(D_i; e)               over the feedback documents D_i
-    a   ∝ θ̂^Q / s_Q + r e / s_e                                    ranked with BM25 weights
+    e    = max(0, mean of the e_k - c standard errors of it), word by word, cut to the fb_terms words of largest
+           e(w) idf_w, and normalised
+    s_Q  = max_i s(D_i; θ̂^Q),  s_e = max_i s(D_i; e)               over the feedback documents D_i
+    a    = a_Q θ̂^Q + a_e e,   a_Q ∝ 1 / s_Q,   a_e ∝ r / s_e        ranked with BM25 weights
+    + a_Q / |Q| · Σ_i (λ_O φ(o_i) + λ_U φ(u_i)) / (1-λ_O-λ_U)       over neighbours in the query (ranking/pairs.py)
 
 Both scores are brought to the same height at the top, then feedback counts r times as much as the query. So it holds
 back by itself: where one document stands out by its words (as where one known item is sought), s_e is its score, and
-all others gain little. Estimates of unlike kinds err in unlike ways; all are words of one BM25 query, so their mean is
-one plan, which ranks at the cost of one. Judged documents have no depths, all of them are one estimate, and they need
-not share words with the query: a = (θ̂^Q + r e) / (1 + r).
+all others gain little. Estimates of unlike kinds err in unlike ways: with c = 1 a word that only one of them has counts
+for nothing. All are words of one BM25 query, one plan, which ranks at the cost of one. The query as typed is that of
+the sequential dependence model, in the first documents. Judged documents have no depths, all of them are one estimate,
+and they need not share words with the query: a = (θ̂^Q + r e) / (1 + r).
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -31,14 +34,21 @@ from sdretrieval.ranking.feedback import Feedback
 from sdretrieval.ranking.models.axiomatic import Axiomatic
 from sdretrieval.ranking.models.bm25 import b_parameter, k1_parameter
 from sdretrieval.ranking.models.relevance_model import RM3
+from sdretrieval.ranking.models.sequential_dependence import check_windows, near_parameter, ordered_parameter
 from sdretrieval.ranking.models.smoothed_dirichlet import SD3
+from sdretrieval.ranking.pairs import PairHooks, neighbours
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel, strongest
 from sdretrieval.ranking.weighting import BM25
+from sdretrieval.ranking.wrapper import Hooks
+
+if TYPE_CHECKING:
+    from sdretrieval.ranking.engine import Engine
 
 PARTS: dict[str, type[SD3 | RM3 | Axiomatic]] = {"sd": SD3, "rm": RM3, "axiomatic": Axiomatic}
 PART_TERMS = 100  # words of each estimate that are averaged
 DEPTHS = (0.25, 0.5, 1.0)  # of fb_docs
+ROUNDING = 1e-9  # of its mean: a word that one estimate alone has is at zero with c = 1, but for rounding
 
 
 @register
@@ -54,13 +64,19 @@ class Blend(Ranker):
     fb_docs: int = count(20, "feedback documents at the deepest; less deep: a quarter, half of them", symbol="N")
     fb_terms: int = count(40, "words kept of the blend", grid=(30, 40, 60))
     feedback_weight: float = parameter(
-        2.0, "how much feedback counts, the query 1", symbol="r", low=0.0, high=1e6, grid=(1.0, 1.4, 2.0, 2.8)
+        1.2, "how much feedback counts, the query 1", symbol="r", low=0.0, high=1e6, grid=(1.0, 1.2, 1.4, 2.0)
     )
+    caution: float = parameter(
+        1.0, "standard errors taken off a word's mean", symbol="c", low=0.0, high=10.0, grid=(0.0, 1.0)
+    )
+    ordered_weight: float = ordered_parameter()
+    near_weight: float = near_parameter()
     k1: float = k1_parameter()
     b: float = b_parameter()
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_windows(self)
         unknown = [name for name in self._names if name not in PARTS]
         if unknown or not self._names or len(set(self._names)) < len(self._names):
             raise ParameterError(
@@ -92,13 +108,13 @@ class Blend(Ranker):
 
     def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
         samples = [feedback.first(n) for n in self.depths(feedback)]
-        parts, weights = {}, np.zeros(len(feedback))
+        parts: dict[str, list[TermModel]] = {name: [] for name in self.models}
+        weights = np.zeros(len(feedback))
         for name, model in self.models.items():
-            estimates = [model.learnt(query, sample, statistics) for sample in samples]
-            parts[name] = mean_of([words for words, _ in estimates])
-            for _, given in estimates:
+            for words, given in (model.learnt(query, sample, statistics) for sample in samples):
+                parts[name].append(words)
                 weights[: len(given)] += given / (len(samples) * len(self.models))
-        learnt = self._cut(mean_of(list(parts.values())), statistics)
+        learnt = self._cut(agreed([words for part in parts.values() for words in part], self.caution), statistics)
         typed = query.as_distribution()
         s_Q, s_e = (feedback.rows.evidence(words, self.weighting, statistics).max() for words in (typed, learnt))
         query_weight = self._query_weight(s_Q, s_e, feedback.judged)
@@ -111,7 +127,12 @@ class Blend(Ranker):
         }
         if query_weight < 1:
             typed = learnt.mixed(typed, query_weight)
-        return Expansion(Plan(typed, self.weighting), weights, notes)
+        unit = query_weight / query.length / (1.0 - self.ordered_weight - self.near_weight)
+        pairs = neighbours(query, unit * self.ordered_weight, unit * self.near_weight)
+        return Expansion(Plan(typed, self.weighting, pairs=pairs), weights, notes)
+
+    def hooks(self, engine: Engine) -> Hooks:
+        return PairHooks(engine)
 
     def _cut(self, words: TermModel, statistics: Statistics) -> TermModel:
         """The words that add most to scores."""
@@ -126,8 +147,16 @@ class Blend(Ranker):
         return 1.0 / (1.0 + self.feedback_weight) if judged else s_e / (s_e + self.feedback_weight * s_Q)
 
 
-def mean_of(models: Sequence[TermModel]) -> TermModel:
-    total = models[0]
-    for model in models[1:]:
-        total = total.plus(model)
-    return total.scaled(1.0 / len(models))
+def agreed(estimates: Sequence[TermModel], caution: float) -> TermModel:
+    """The mean of each word's weight less ``caution`` standard errors of it, where that is above zero."""
+    n = len(estimates)
+    weights = np.concatenate([words.weights for words in estimates])
+    terms, word = np.unique(np.concatenate([words.terms for words in estimates]), return_inverse=True)
+    mean = np.bincount(word, weights, len(terms)) / n
+    lower = mean
+    if n > 1 and caution:
+        lacking = n - np.bincount(word, minlength=len(terms))  # estimates that give a word nothing
+        squares = np.bincount(word, (weights - mean[word]) ** 2, len(terms)) + lacking * mean**2
+        lower = mean - caution * np.sqrt(squares / (n * (n - 1)))
+    kept = lower > ROUNDING * mean
+    return TermModel(terms[kept], lower[kept])

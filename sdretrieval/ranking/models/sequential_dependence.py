@@ -10,7 +10,7 @@ io.anserini.search.query.SdmQueryGenerator.
     u_i    how often both stand within eight words, in any order
     φ      BM25's evidence of a count; a window has an idf of its own, by the documents that have it
 
-A query has few such pairs, so they are looked up in all documents that have both words (ranking/windows.py), and what
+A query has few such pairs, so they are looked up in all documents that have both words (index/positions.py), and what
 they add is added to the scores that the words alone give.
 """
 
@@ -20,15 +20,17 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.core.parameters import choice, share
+from sdretrieval.index.positions import positions_of
 from sdretrieval.index.statistics import Statistics
 from sdretrieval.ranking.base import Plan, Ranker, register
 from sdretrieval.ranking.models.bm25 import b_parameter, k1_parameter
+from sdretrieval.ranking.pairs import PAPER
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.weighting import BM25, bm25_idf
 from sdretrieval.ranking.wrapper import Hooks, Others, Ranked
@@ -36,8 +38,25 @@ from sdretrieval.ranking.wrapper import Hooks, Others, Ranked
 if TYPE_CHECKING:
     from sdretrieval.ranking.engine import Engine, Result
 
-# places that may lie between two words in order, and near each other; whether those further apart count less
-PAPER, ANSERINI = (0, 6, False), (1, 8, True)
+ANSERINI = (1, 8, True)  # as PAPER
+
+
+def ordered_parameter() -> float:
+    return share(0.1, "of neighbours that follow each other", symbol="λ_O", grid=(0.0, 0.05, 0.1, 0.2))
+
+
+def near_parameter() -> float:
+    return share(0.05, "of neighbours within eight words", symbol="λ_U", grid=(0.0, 0.05, 0.1, 0.2))
+
+
+def check_windows(model: Any) -> None:
+    """Raise :class:`ParameterError` where the windows of a model leave its words nothing."""
+    if model.ordered_weight + model.near_weight >= 1.0:
+        raise ParameterError(
+            f"{model.name}: ordered_weight and near_weight must add up to less than 1; got {model.ordered_weight} and "
+            f"{model.near_weight}",
+            remedy="What is left is the weight of the words themselves.",
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,19 +79,14 @@ class SequentialDependence(Ranker):
     description: ClassVar[str] = "BM25 of words, of neighbouring words in order, and of those near each other"
 
     mode: str = choice("exact", "windows as in the paper, or Anserini's variant", ("exact", "anserini"))
-    ordered_weight: float = share(0.1, "of neighbours that follow each other", symbol="λ_O", grid=(0.0, 0.05, 0.1, 0.2))
-    near_weight: float = share(0.05, "of neighbours within eight words", symbol="λ_U", grid=(0.0, 0.05, 0.1, 0.2))
+    ordered_weight: float = ordered_parameter()
+    near_weight: float = near_parameter()
     k1: float = k1_parameter()
     b: float = b_parameter()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.ordered_weight + self.near_weight >= 1.0:
-            raise ParameterError(
-                f"sdm: ordered_weight and near_weight must add up to less than 1; got {self.ordered_weight} and "
-                f"{self.near_weight}",
-                remedy="What is left is the weight of the words themselves.",
-            )
+        check_windows(self)
 
     @property
     def weighting(self) -> BM25:
@@ -87,17 +101,17 @@ class SequentialDependence(Ranker):
 
     def windows(self, engine: Engine, query: Query) -> Iterator[Window]:
         """What neighbours add, in the query's order."""
-        from sdretrieval.index.positions import positions_of  # only where it is needed, as the next, which is compiled
-        from sdretrieval.ranking.windows import together
-
+        s = engine.snapshot
         for terms, times in Counter(pairwise(query.order)).items():
             if min(terms) < 0 or not self.ordered_weight + self.near_weight:
                 continue
-            first, second = (positions_of(engine.snapshot).of(term) for term in terms)
-            docs, in_order, near = together(*first, *second, *(ANSERINI if self.mode == "anserini" else PAPER))
-            there = np.ones(len(docs), dtype=bool) if engine.allowed is None else engine.allowed[docs]
+            first, second = (s.term_docs[s.term_ptr[term] : s.term_ptr[term + 1]] for term in terms)
+            docs = np.intersect1d(first, second, assume_unique=True)
+            docs = docs if engine.allowed is None else docs[engine.allowed[docs]]
+            how = ANSERINI if self.mode == "anserini" else PAPER
+            in_order, near = (counts[:, 0] for counts in positions_of(s).counted(docs, np.array([terms]), *how))
             for ordered, counts, weight in ((True, in_order, self.ordered_weight), (False, near, self.near_weight)):
-                found = there & (counts > 0)
+                found = counts > 0
                 evidence = self._evidence(engine, terms, docs[found], counts[found])
                 yield Window(terms, ordered, docs[found], times * weight * evidence)
 

@@ -1,0 +1,108 @@
+"""How often two words stand together in documents, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sdretrieval.core.compiled import njit
+
+_BITS = 16  # of the lower part of a place
+
+
+@njit(cache=True, nogil=True)
+def places_by_document(ptr, docs, counts, places, starts, low, high):
+    """Places by term to places by document; ``high`` may be empty. False where the counts do not fit."""
+    cursor, k = starts[:-1].copy(), 0
+    for t in range(len(ptr) - 1):
+        for p in range(ptr[t], ptr[t + 1]):
+            d, n = docs[p], counts[p]
+            if n < 0 or k + n > len(places) or cursor[d] + n > starts[d + 1]:
+                return False
+            for i in range(n):
+                low[cursor[d] + i] = places[k + i] & ((1 << _BITS) - 1)
+                if len(high) > 0:
+                    high[cursor[d] + i] = places[k + i] >> _BITS
+            cursor[d] += n
+            k += n
+    return k == len(places)
+
+
+@njit(cache=True, nogil=True)
+def count_windows(
+    docs, doc_ptr, doc_terms, doc_counts, starts, low, high, terms, pairs, gap, width, graded, ordered, near
+):
+    """How often the second word of a pair follows the first, and how often they are near in any order.
+
+    ``terms`` ascend, ``pairs`` are places among them. In order: for each place of the first word the next one of the
+    second counts, where at most ``gap`` places lie between. In any order: both lists of places are walked together,
+    always on in the list that is behind, so that each place is met with the next one of the other word, and that counts
+    where at most ``width`` places lie between. ``graded`` as Lucene does it: a match with g places between counts
+    1/(1+g) in order and 1/(3+g) in any order, and a word typed twice is near itself. False where a row has more words
+    than places.
+    """
+    begin, end = np.empty(len(terms), np.int64), np.empty(len(terms), np.int64)
+    places = np.empty(1024, np.int64)
+    for i in range(len(docs)):
+        d = docs[i]
+        at, filled, t = starts[d], 0, 0
+        begin[:] = 0
+        end[:] = 0
+        for k in range(doc_ptr[d], doc_ptr[d + 1]):
+            n = doc_counts[k]
+            while t < len(terms) and terms[t] < doc_terms[k]:
+                t += 1
+            if t == len(terms):
+                break
+            if n < 0 or at + n > starts[d + 1]:
+                return False
+            if terms[t] == doc_terms[k]:
+                if filled + n > len(places):
+                    more = np.empty(2 * (filled + n), np.int64)
+                    more[:filled] = places[:filled]
+                    places = more
+                for j in range(n):
+                    places[filled + j] = low[at + j]
+                    if len(high) > 0:
+                        places[filled + j] += np.int64(high[at + j]) << _BITS
+                begin[t], end[t] = filled, filled + n
+                filled += n
+            at += n
+        for j in range(len(pairs)):
+            a, b = pairs[j, 0], pairs[j, 1]
+            if begin[a] < end[a] and begin[b] < end[b]:
+                p, q = places[begin[a] : end[a]], places[begin[b] : end[b]]
+                ordered[i, j], near[i, j] = _in_order(p, q, gap, graded), _near(p, q, width, graded)
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _in_order(p, q, gap, graded):
+    found, j = 0.0, 0
+    for i in range(len(p)):
+        while j < len(q) and q[j] <= p[i]:
+            j += 1
+        if j == len(q):
+            break
+        between = q[j] - p[i] - 1
+        if between <= gap:
+            found += 1.0 / (1.0 + between) if graded else 1.0
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _near(p, q, width, graded):
+    found, i, j, at_first = 0.0, 0, 0, True  # at_first: the first list is the one that is behind
+    while i < len(p) and j < len(q):
+        # Where both stand at one place, Lucene goes on with the list it moved last.
+        if q[j] < p[i]:
+            at_first = False
+        elif p[i] < q[j]:
+            at_first = True
+        between = abs(q[j] - p[i]) - 1
+        if between <= width and (graded or between >= 0):
+            found += 1.0 / (3.0 + between) if graded else 1.0
+        if at_first:
+            i += 1
+        else:
+            j += 1
+    return found
