@@ -44,18 +44,24 @@ def count_windows(
     places = np.empty(1024, np.int64)
     for i in range(len(docs)):
         d = docs[i]
-        at, filled, t = starts[d], 0, 0
-        begin[:] = 0
-        end[:] = 0
-        for k in range(doc_ptr[d], doc_ptr[d + 1]):
-            n = doc_counts[k]
-            while t < len(terms) and terms[t] < doc_terms[k]:
-                t += 1
-            if t == len(terms):
-                break
-            if n < 0 or at + n > starts[d + 1]:
-                return False
-            if terms[t] == doc_terms[k]:
+        at, filled, k = starts[d], 0, doc_ptr[d]
+        for t in range(len(terms)):
+            first, last = k, doc_ptr[d + 1]
+            while first < last:  # terms ascend in a row, too
+                middle = (first + last) // 2
+                if doc_terms[middle] < terms[t]:
+                    first = middle + 1
+                else:
+                    last = middle
+            passed = 0
+            for j in range(k, first):
+                passed += doc_counts[j]
+            at, k = at + passed, first
+            begin[t] = end[t] = filled
+            if k < doc_ptr[d + 1] and doc_terms[k] == terms[t]:
+                n = doc_counts[k]
+                if n < 0 or at < starts[d] or at + n > starts[d + 1]:
+                    return False
                 if filled + n > len(places):
                     more = np.empty(2 * (filled + n), np.int64)
                     more[:filled] = places[:filled]
@@ -64,9 +70,8 @@ def count_windows(
                     places[filled + j] = low[at + j]
                     if len(high) > 0:
                         places[filled + j] += np.int64(high[at + j]) << _BITS
-                begin[t], end[t] = filled, filled + n
                 filled += n
-            at += n
+                end[t] = filled
         for j in range(len(pairs)):
             a, b = pairs[j, 0], pairs[j, 1]
             if begin[a] < end[a] and begin[b] < end[b]:

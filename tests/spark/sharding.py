@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from places import placed
 
 from sdretrieval.collection.records import Ranking
 from sdretrieval.core.times import UNDATED
@@ -100,7 +101,8 @@ class Sharding:
         self.whole = self.part(np.arange(n_docs))
 
     def part(self, rows: np.ndarray) -> Snapshot:
-        return Snapshot.from_counts(self.counts[rows], self.words, [self.docids[i] for i in rows], self.times[rows])
+        docids = [self.docids[i] for i in rows]
+        return placed(Snapshot.from_counts(self.counts[rows], self.words, docids, self.times[rows]))
 
     def shards(self, n: int) -> list[Snapshot]:
         """Documents spread at random; with many shards some have next to nothing."""
@@ -126,6 +128,7 @@ class InMemory(Collection):
     def __init__(self, snapshots: Sequence[Snapshot]) -> None:
         self.snapshots, self.name, self.fingerprint = list(snapshots), "in memory", ""
         self.n_shards, self.analyzer = len(self.snapshots), self.snapshots[0].analyzer
+        self.has_positions = all(snapshot.places is not None for snapshot in self.snapshots)
 
     def snapshot(self, number: int) -> Snapshot:
         return self.snapshots[number]
