@@ -116,6 +116,7 @@ def run(args: argparse.Namespace) -> int:
     options = building_options(args)
     if args.format == "ciff":
         options["analyzer"] = take_terms(options["analyzer"], given["notes"])
+        options["store_positions"] = False  # it does not tell where words stand
     if changing:
         analyzer = None if options["analyzer"] == AnalyzerSpec() else options["analyzer"]
         summary = append_documents(hint.watch(documents), target, replace=args.replace, analyzer=analyzer, **given)

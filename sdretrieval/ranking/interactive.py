@@ -476,7 +476,7 @@ class Hits(Sequence[Hit]):
         adds = not isinstance(innermost(self.ranker).hooks(engine), PairHooks | None)
         if self.request.time_prior == "none" or adds or not len(docs):
             return None
-        return self.result.scores - engine.score_docs(plan, docs) - pair_scores(engine, plan, docs)
+        return self.result.scores - (engine.score_docs(plan, docs) + pair_scores(engine, plan, docs))
 
 
 def _ranked(result: Result) -> dict[str, Any]:
