@@ -14,6 +14,8 @@ from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.ranking.engine import Engine, Judgments, RankOptions, Result
 from sdretrieval.ranking.explain import explain
 from sdretrieval.ranking.feedback import Rows
+from sdretrieval.ranking.models.blend import agreed
+from sdretrieval.ranking.notes import NoPositionsNote
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.term_model import TermModel
@@ -91,6 +93,32 @@ def test_a_document_judged_relevant_is_believed(snapshot: Snapshot):
 def test_parts_that_are_none(parts: str):
     with pytest.raises(ParameterError, match="parts must be some of sd, rm, axiomatic"):
         make_ranker("blend", {"parts": parts})
+
+
+def test_a_word_that_one_estimate_alone_has_is_not_believed():
+    ends = [TermModel(np.array([1, k]), np.array([0.5, 0.5])) for k in (2, 3, 3)]
+    kept = agreed(ends, 1.0)
+    assert kept.terms.tolist() == [1, 3]
+    # 1 has .5 in all; 3 a mean of 1/3, and deviations of 1/3, 1/6 and 1/6: a standard error of 1/6
+    assert kept.weights == pytest.approx([0.5, 1 / 6])
+    assert agreed(ends, 0.0).weights == pytest.approx([0.5, 1 / 6, 1 / 3])
+    assert agreed(ends[:1], 1.0).weights == pytest.approx([0.5, 0.5])
+
+
+def test_without_positions_words_rank_alone_and_it_is_said(snapshot: Snapshot):
+    query = Query.from_words(snapshot, ["cat", "fur"], qid="1")
+    [result] = Engine(snapshot).rank(make_ranker("blend"), [query])
+    alone = make_ranker("blend", {"ordered_weight": 0.0, "near_weight": 0.0})
+    [words] = Engine(snapshot).rank(alone, [query])
+    assert result.scores.tolist() == words.scores.tolist() and result.plan.pairs is None
+    assert [type(note) for note in result.notes] == [NoPositionsNote] and not words.notes
+
+
+def test_explain_tells_what_neighbours_bring():
+    texts = [["cat", "fur", "x"], ["fur", "x", "cat"], ["cat", "y"], ["z"], ["z", "y"]]
+    found = explain(Snapshot.from_words(texts, list("abcde")), Topic("1", "cat fur"), "blend", "a").document
+    assert found is not None and found.total == pytest.approx(found.score)
+    assert {"'cat fur' in order", "'cat fur' near each other"} <= set(found.parts)
 
 
 def test_explain_tells_each_part_and_how_much_feedback_counts(snapshot: Snapshot):

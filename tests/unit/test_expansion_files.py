@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,6 +81,20 @@ def test_the_exact_models_are_replayed_with_their_background(tmp_path, snapshot,
     saved(tmp_path / "q.jsonl", snapshot, model)
     plans = read_expansions(tmp_path / "q.jsonl", snapshot)
     assert plans["1"].model.background != 0
+
+
+def test_pairs_of_a_blend_are_written_and_a_word_deleted_takes_its_pairs_along(tmp_path, snapshot):
+    run = saved(tmp_path / "q.jsonl", snapshot, "blend")
+    query = read_expanded_queries(tmp_path / "q.jsonl")["1"]
+    assert query.pairs and all(a in query.terms and b in query.terms for a, b, _, _ in query.pairs)
+    word = query.pairs[0][0]
+    plan = replace(query, terms={w: weight for w, weight in query.terms.items() if w != word}).plan(snapshot)
+    assert plan.pairs is None or not (plan.pairs.terms == snapshot.term_id(word)).any()
+    # Any model ranks them, and without them it is another run.
+    plans = read_expansions(tmp_path / "q.jsonl", snapshot)
+    assert search(snapshot, TOPICS, "bm25", plans=plans)["1"] == run["1"]
+    bare = {qid: replace(plan, pairs=None) for qid, plan in plans.items()}
+    assert search(snapshot, TOPICS, "blend", plans=bare)["1"] != run["1"]
 
 
 def test_a_pruned_run_is_replayed_without_pruning_again(tmp_path, snapshot):
@@ -241,6 +256,13 @@ REFUSED = [
     (line(weighting={"type": "bm25", "b": 1.5}), "b of weighting bm25 must be in [0, 1]; got 1.5"),
     (line(weighting={"type": "bm25", "k1": "x"}), "k1 of weighting bm25 must be a number; got 'x'"),
     (line(weighting={"type": "bm25", "lucene_lengths": 1}), "lucene_lengths of weighting bm25 must be true"),
+    (line(pairs={}), "pairs must be a list, not an object"),
+    (line(pairs=[["w03", "w04"]]), 'each pair must be {"words": [two of them], "in_order": …, "near": …}'),
+    (line(pairs=[{"words": ["w03"]}]), 'each pair must be {"words": [two of them]'),
+    (line(pairs=[{"words": ["w03", 4]}]), "a word of a pair must be text"),
+    (line(pairs=[{"words": ["w03", "w03"], "near": "x"}]), "near of the pair 'w03' 'w03' must be a number; got 'x'"),
+    (line(pairs=[{"words": ["w03", "w03"], "far": 1}]), "a pair has no key 'far'"),
+    (line(pairs=[{"words": ["w03", "w03"]}], weighting={"type": "jm"}), "weighting jm has no evidence of pairs"),
     (line(feedback={}), "feedback must be a list, not an object"),
     (line(feedback=["d1"]), 'each feedback document must be {"docid": …, "weight": …}'),
     (line(feedback=[{"docid": 1}]), "the docid of a feedback document must be text"),
