@@ -21,6 +21,7 @@ from typing import TypeVar
 import numpy as np
 
 from sdretrieval.collection.records import rank_order
+from sdretrieval.core.array_folder import read_only
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.index.statistics import Statistics
@@ -120,7 +121,12 @@ class Engine:
         self.statistics = statistics or snapshot.statistics
         self.threads = max(1, threads)
         # The lengths that occur, and which of them each document has.
-        self._length_groups = snapshot.compact.lengths.astype(np.float64), snapshot.compact.group
+        if "length_group" in snapshot.arrays or snapshot.n_docs >= BOUNDS_FROM:
+            lengths, group = snapshot.compact.lengths, snapshot.compact.group
+        else:  # of a small collection in memory no more is asked
+            lengths, group = np.unique(snapshot.doc_lengths, return_inverse=True)
+            group = read_only(group.astype(np.int32))
+        self._length_groups = lengths.astype(np.float64), group
         self.allowed: np.ndarray | None = None  # which documents may be ranked; None for all
         self._forget()
 
@@ -394,13 +400,14 @@ class Engine:
     def _best_by_bounds(self, plans: Sequence[Plan], depth: int) -> list[Ranked | None]:
         """The same for plans of one weighting, without scoring all documents; None where that cannot be, or is not
         worth it."""
-        wide, weighting, n_blocks = is_wide(plans[0].model), plans[0].weighting, self.snapshot.compact.n_blocks
+        wide, weighting = is_wide(plans[0].model), plans[0].weighting
         cells = None
         if self.snapshot.n_docs >= BOUNDS_FROM * (WIDE_FACTOR if wide else 1):
             cells = self._cells(weighting)
         bounded = [cells is not None and len(plan.model) <= MOST_WORDS for plan in plans]
         if cells is None or not any(bounded):
             return [None] * len(plans)
+        n_blocks = self.snapshot.compact.n_blocks
         edges = [part * n_blocks // self.threads for part in range(self.threads + 1)]
         spans = [span for span in pairwise(edges) if span[0] < span[1]]
         searched = self._pruned([plan for plan, is_bounded in zip(plans, bounded, strict=True) if is_bounded])

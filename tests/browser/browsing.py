@@ -25,7 +25,7 @@ def serving(app) -> Iterator[str]:
         thread.start()
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
         server.should_exit = True
-        thread.join(30)
+        thread.join(300)
 
 
 def look(browser, *, dark: bool = False, width: int = 1280) -> None:
@@ -58,7 +58,7 @@ def focused(page):
 
 def until(page, condition: Callable) -> object:
     redrawn = [StaleElementReferenceException]
-    return WebDriverWait(page, 60, 0.02, redrawn).until(lambda page: condition())
+    return WebDriverWait(page, 300, 0.02, redrawn).until(lambda page: condition())
 
 
 def state(page) -> dict[str, str]:

@@ -33,8 +33,8 @@ def browser() -> Iterator[object]:
         # The driver is given by its path: selenium must not go and look for one. HOME: nothing is left behind.
         service = webdriver.ChromeService(chromedriver, env={**os.environ, "HOME": home})
         driver = webdriver.Chrome(options=options, service=service)
-        driver.set_page_load_timeout(60)
-        driver.set_script_timeout(30)
+        driver.set_page_load_timeout(110)  # selenium itself waits for two minutes
+        driver.set_script_timeout(110)
         try:
             yield driver
         finally:

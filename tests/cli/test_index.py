@@ -166,7 +166,7 @@ def test_interrupted(tmp_path, started, ended, number, code, phase):
     if phase == "reading":
         os.mkfifo(source)  # a reader waits on it for as long as we like
     else:
-        corpus(source, 6000, words=400)
+        corpus(source, 3000, words=400)
     words = ("--input", source, "--index", tmp_path / "mine", "--overwrite", "--format", "jsonl")
     process = started("index", *words, code=NO_END)
     with source.open("w") if phase == "reading" else nullcontext() as stream:

@@ -66,7 +66,7 @@ def test_the_power_goes(tmp_path, what):
             try:
                 for _ in range(max(1, -(-CUTS // 3))):
                     time.sleep(chance.expovariate(2))
-                    while stopped.state() not in "Tt":
+                    while stopped.process.poll() is None and stopped.state() not in "Tt":
                         stopped.process.send_signal(signal.SIGSTOP)
                         time.sleep(0.001)
                     stopped.wait()

@@ -103,7 +103,7 @@ def test_every_parameter_of_every_model_is_varied():
 
 
 @pytest.mark.parametrize("model", SETTINGS)
-@examples(30)
+@examples(20)
 @given(data=st.data())
 def test_search_is_the_equation(model: str, data: st.DataObject):
     corpus = data.draw(corpora())
@@ -118,7 +118,7 @@ def test_search_is_the_equation(model: str, data: st.DataObject):
 
 
 @pytest.mark.parametrize("model", SETTINGS)
-@examples(15)
+@examples(10)
 @given(data=st.data())
 def test_rerank_of_all_documents_is_the_equation(model: str, data: st.DataObject):
     """Also for documents that have none of the words, and for empty ones."""
@@ -134,7 +134,7 @@ def test_rerank_of_all_documents_is_the_equation(model: str, data: st.DataObject
 
 
 @pytest.mark.parametrize("model", FEEDBACK_MODELS)
-@examples(20)
+@examples(12)
 @given(data=st.data())
 def test_judged_feedback_is_the_equation(model: str, data: st.DataObject):
     corpus = data.draw(corpora(min_docs=2))

@@ -35,12 +35,13 @@ def index(path) -> Index:
 
 
 def served(*indexes: Index, **given) -> AbstractContextManager[TestClient]:
-    return TestClient(make_app(indexes, **given), base_url="http://127.0.0.1:8080", raise_server_exceptions=False)
+    app = make_app(indexes, **{"workers": Workers(seconds=300), **given})  # compiling takes its time
+    return TestClient(app, base_url="http://127.0.0.1:8080", raise_server_exceptions=False)
 
 
 @pytest.fixture(scope="session")
 def client(index) -> Iterator[TestClient]:
-    with served(index, workers=Workers(seconds=300)) as client:  # compiling takes its time
+    with served(index) as client:
         yield client
 
 

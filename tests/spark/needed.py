@@ -26,9 +26,13 @@ from sdretrieval.learn.classify.saved_models import save_classifier
 from sdretrieval.learn.classify.text_classifier import TextClassifier, train
 from sdretrieval.learn.labelled import LabelledCorpus
 
-# PySpark drops the sockets that jobs' results come through without closing them.
 BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for a Java that lives a minute
-BRIEFLY = {"spark.driver.extraJavaOptions": BRIEF, "spark.executor.extraJavaOptions": BRIEF}
+BRIEFLY = {
+    "spark.driver.extraJavaOptions": BRIEF,
+    "spark.executor.extraJavaOptions": BRIEF,
+    "spark.python.authenticate.socketTimeout": "300s",  # 15 s are soon over on a busy machine
+}
+# PySpark drops the sockets that jobs' results come through without closing them.
 MARKS = [pytest.mark.java, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 
 

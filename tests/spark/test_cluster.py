@@ -24,7 +24,6 @@ from needed import BRIEFLY, MARKS, Corpus, command, spark_for, standalone, wait_
 from sharding import Sharding, assert_same, one_index, ranker
 from shown import as_shown
 
-from sdretrieval.core.errors import IndexProblem
 from sdretrieval.index.snapshot import open_snapshot
 from sdretrieval.plugins.spark import requests
 from sdretrieval.plugins.spark.runners import OnSpark
@@ -68,13 +67,10 @@ def spark(cluster, tmp_path_factory) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def collections(tmp_path_factory) -> dict[int, tuple[Sharding, Path]]:
-    made = {}
-    for n in (1, 3, 8):
-        sharding, folder = Sharding(n), tmp_path_factory.mktemp("collections") / f"of-{n}"
-        write_collection(folder, sharding.shards(n))
-        made[n] = sharding, folder
-    return made
+def collection(tmp_path_factory) -> tuple[Sharding, Path]:
+    sharding, folder = Sharding(3), tmp_path_factory.mktemp("collections") / "of-3"
+    write_collection(folder, sharding.shards(3))
+    return sharding, folder
 
 
 @pytest.fixture(scope="module")
@@ -104,49 +100,28 @@ KINDS = [
     ("ql", "penalised background"),
     ("sd", "local background as of"),
     ("ql", "background at documents, recency"),
+    ("sd", "as of, inclusive, recency"),
 ]
 
 
-@pytest.mark.parametrize("n", [1, 3, 8])
-def test_every_kind_of_request(spark, collections, n):
-    sharding, folder = collections[n]
+def test_every_kind_of_request(spark, collection):
+    sharding, folder = collection
     engine = engine_of(folder, spark)
-    cases = KINDS if n == 3 else [("sd3", None), ("sd", "as of, inclusive, recency")]
     with ThreadPoolExecutor(4) as pool:  # Spark runs jobs side by side
-        found = list(pool.map(lambda case: found_by(engine, ranker(*case), sharding), cases))
-    for case, rankings in zip(cases, found, strict=True):
+        found = list(pool.map(lambda case: found_by(engine, ranker(*case), sharding), KINDS))
+    for case, rankings in zip(KINDS, found, strict=True):
         assert_same(rankings, one_index(sharding.whole, ranker(*case), sharding.queries(sharding.whole), hits=50), case)
 
 
-def test_workers_start_no_java(spark, collections):
+def test_workers_start_no_java(spark, collection):
     """pyjnius is what would start it."""
 
     def loaded(shard, shared, own):
         requests.best(shard, ([], []))
         return [name for name in ("jnius", "pyserini") if name in sys.modules]
 
-    runner = engine_of(collections[3][1], spark).runner
+    runner = engine_of(collection[1], spark).runner
     assert [answer for _, answer in runner.ask(loaded, None, dict.fromkeys(range(3)))] == [[], [], []]
-
-
-@pytest.mark.parametrize(
-    ("lost", "told"),
-    [
-        ("shard-00001.snapshot/*/doc_terms.bin", r"shard-00001 \(2 of 3\) of .*broken.*doc_terms.bin is missing"),
-        ("shard-00002.snapshot/*/term_docs.bin", r"shard-00002.*term_docs.bin has \d+ bytes instead of"),
-    ],
-)
-def test_a_lost_or_shortened_file_is_named(spark, collections, tmp_path, lost, told):
-    folder = tmp_path / "broken"
-    shutil.copytree(collections[3][1], folder)
-    engine = engine_of(folder, spark)
-    file = next(folder.glob(lost))
-    file.write_bytes(file.read_bytes()[:-4])
-    if "missing" in told:
-        file.unlink()
-    with pytest.raises(IndexProblem, match=told) as caught:
-        found_by(engine, ranker("sd"), collections[3][0])
-    assert "--resume" in str(caught.value)
 
 
 # -- trouble -----------------------------------------------------------------------------------------------------
@@ -312,9 +287,9 @@ def test_a_straggler_is_overtaken_and_the_run_is_the_same(built, corpus, tmp_pat
 
 
 @pytest.mark.parametrize("way", [failing, killing])
-def test_a_task_that_fails_and_an_executor_that_is_lost(spark, collections, tmp_path, way):
+def test_a_task_that_fails_and_an_executor_that_is_lost(spark, collection, tmp_path, way):
     """It is run again, and nothing is there twice: Ranking itself refuses a docid that is."""
-    sharding, folder = collections[3]
+    sharding, folder = collection
     engine = engine_of(folder, spark)
     with unlucky_search(tmp_path / "notes", way):
         found = found_by(engine, ranker("sd"), sharding)
@@ -391,8 +366,8 @@ def test_a_docid_in_two_files_is_found(spark, corpus, tmp_path, capsys):
     assert "skipped 5 bad documents" in told.err and "documents    5" in told.out
 
 
-def test_flags_that_do_not_go_together(spark, collections, corpus, tmp_path, capsys):
-    shared = ("--index", collections[3][1], *corpus.topics, "--output", tmp_path / "x")
+def test_flags_that_do_not_go_together(spark, collection, corpus, tmp_path, capsys):
+    shared = ("--index", collection[1], *corpus.topics, "--output", tmp_path / "x")
     for words, told in (
         (("search", *shared, "--conf", "nonsense"), "--conf takes KEY=VALUE"),
         (("search", *shared, "--leak-check"), "--leak-check is for one index"),

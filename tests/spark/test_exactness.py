@@ -1,6 +1,6 @@
 """Ranking over shards is ranking over one index: every model, every time setting, however documents are spread.
 
-In one process and without Spark; test_on_spark.py runs the same on Spark. The single machine's engine is the judge.
+In one process; test_cluster.py has one of each kind on Spark. The single machine's engine is the judge.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sdretrieval.ranking.time.drifting_background import Drifting
 from sdretrieval.ranking.time.wrappers import LocalBackground
 
 
-@pytest.fixture(scope="module", params=[1, 3, 8])
+@pytest.fixture(scope="module", params=[3, 8])
 def spread(request) -> tuple[Sharding, ShardedEngine]:
     sharding = Sharding(request.param)
     return sharding, engine_of(sharding.shards(request.param), threads=2)
@@ -44,6 +44,7 @@ def check(spread, model, hits: int = 100, judged=None, candidates=None, prune=No
     assert_same({result.query.qid: result.ranking for result in results}, wanted)
 
 
+@pytest.mark.parametrize("spread", [1, 3, 8], indirect=True)
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model(spread, name):
     check(spread, ranker(name))

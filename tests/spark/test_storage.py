@@ -333,10 +333,11 @@ def built(spark, corpus, there) -> Path:
     return there / "news"
 
 
-@pytest.mark.parametrize("flags", [("--model", "sd3"), ("--time-prior", "recency", "--as-of", "query-time")])
-def test_search_at_an_address_writes_the_run_of_one_index(built, corpus, tmp_path, flags):
+def test_search_at_an_address_writes_the_run_of_one_index(built, corpus, tmp_path):
+    """Laid out as a folder is: mounted, the same files are a collection too."""
+    flags = ("--time-prior", "recency", "--as-of", "query-time")
     wanted = corpus.run(tmp_path / "one.txt", "search", corpus.index, *flags)
-    for place in (ADDRESS, built.as_uri()):  # laid out as a folder is: mounted, the same files are a collection too
+    for place in (ADDRESS, built.as_uri()):
         assert corpus.run(tmp_path / "many.txt", "spark search", place, *flags) == wanted
 
 

@@ -214,8 +214,9 @@ def test_there_is_one_writer_at_a_time(tmp_path, monkeypatch):
 
 
 @pytest.mark.java
-def test_a_writer_waits_for_one_who_only_clears_up(tmp_path):
+def test_a_writer_waits_for_one_who_only_clears_up(tmp_path, monkeypatch):
     fcntl = pytest.importorskip("fcntl")
+    monkeypatch.setattr(committing, "PATIENCE", 300)
     (tmp_path / ".index.building").mkdir()
     with (tmp_path / ".index.building" / "lock").open("w") as clearing:
         fcntl.flock(clearing, fcntl.LOCK_EX)
