@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_matrix, diags, vstack
 
-from benchmarks.collections import INDEXES, ROOT, Collection
+from benchmarks.collections import INDEXES, ROOT, Collection, one_at_a_time
 from benchmarks.kept import BESIDE, kept
 from sdretrieval.evaluate.significance import correct, paired_t
 from sdretrieval.learn.evolving.frames import auc, choose_labelled
@@ -157,12 +157,12 @@ def cleaned_index() -> tuple[Path, set[str]]:
             by_text.setdefault(" ".join(re.findall(r"\w+", text.lower())), []).append(
                 (record["id"], record["labels"][0])
             )
-            if not path.is_dir():
-                lines.append(json.dumps({**record, "title": "", "contents": text}, ensure_ascii=False))
-    if not path.is_dir():
-        rewritten.write_text("\n".join(lines), encoding="utf-8")
-        build_index(Reader(date="date").read([rewritten]), path, threads=1)
-        rewritten.unlink()
+            lines.append(json.dumps({**record, "title": "", "contents": text}, ensure_ascii=False))
+    with one_at_a_time(path):
+        if not path.is_dir():
+            rewritten.write_text("\n".join(lines), encoding="utf-8")
+            build_index(Reader(date="date").read([rewritten]), path, threads=1)
+            rewritten.unlink()
     several = {docid for group in by_text.values() if len({one for _, one in group}) > 1 for docid, _ in group}
     return path, several
 
