@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +13,7 @@ from pathlib import Path
 from sdretrieval.collection.corpus import Reader
 from sdretrieval.collection.records import Qrels, Run, Topic
 from sdretrieval.collection.trec import read_qrels, read_run, read_topics
+from sdretrieval.core.files import lock_file
 from sdretrieval.index.lucene.indexing import build_index
 from sdretrieval.index.snapshot import Snapshot, open_snapshot
 from sdretrieval.ranking.query import Query
@@ -18,6 +22,15 @@ ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "data"
 INDEXES = ROOT / "indexes"
 THREADS = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
+
+
+@contextmanager
+def one_at_a_time(index: Path) -> Iterator[None]:
+    """Of sections made side by side one builds the index, and the others wait for it."""
+    with index.with_name(f"{index.name}.lock").open("w") as file:
+        while not lock_file(file.fileno()):
+            time.sleep(0.1)
+        yield
 
 
 @dataclass(frozen=True)
@@ -38,9 +51,10 @@ class Collection:
     def index(self) -> Path:
         """The Lucene index, with document vectors so that Anserini's own feedback can run on it."""
         path = INDEXES / f"results-{self.name}"
-        if not path.is_dir():
-            documents = Reader(date="date") if self._dated else Reader()
-            build_index(documents.read([self.folder / "docs.jsonl.gz"]), path, store_docvectors=True, threads=1)
+        with one_at_a_time(path):
+            if not path.is_dir():
+                documents = Reader(date="date") if self._dated else Reader()
+                build_index(documents.read([self.folder / "docs.jsonl.gz"]), path, store_docvectors=True, threads=1)
         return path
 
     @property

@@ -15,8 +15,8 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from dataclasses import astuple, dataclass, replace
+from functools import cache, cached_property, partial
 from itertools import combinations, pairwise
 from math import inf
 from pathlib import Path
@@ -24,8 +24,8 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_matrix, diags, vstack
 
-from benchmarks.collections import INDEXES, ROOT, Collection
-from benchmarks.kept import BESIDE
+from benchmarks.collections import INDEXES, ROOT, Collection, one_at_a_time
+from benchmarks.kept import BESIDE, kept
 from sdretrieval.evaluate.significance import correct, paired_t
 from sdretrieval.learn.evolving.frames import auc, choose_labelled
 from sdretrieval.learn.evolving.graph import laplacian, neighbour_graph
@@ -157,12 +157,12 @@ def cleaned_index() -> tuple[Path, set[str]]:
             by_text.setdefault(" ".join(re.findall(r"\w+", text.lower())), []).append(
                 (record["id"], record["labels"][0])
             )
-            if not path.is_dir():
-                lines.append(json.dumps({**record, "title": "", "contents": text}, ensure_ascii=False))
-    if not path.is_dir():
-        rewritten.write_text("\n".join(lines), encoding="utf-8")
-        build_index(Reader(date="date").read([rewritten]), path, threads=1)
-        rewritten.unlink()
+            lines.append(json.dumps({**record, "title": "", "contents": text}, ensure_ascii=False))
+    with one_at_a_time(path):
+        if not path.is_dir():
+            rewritten.write_text("\n".join(lines), encoding="utf-8")
+            build_index(Reader(date="date").read([rewritten]), path, threads=1)
+            rewritten.unlink()
     several = {docid for group in by_text.values() if len({one for _, one in group}) > 1 for docid, _ in group}
     return path, several
 
@@ -253,6 +253,11 @@ class Outcome:
     temporal: Floats
 
 
+def kept_outcome(name: str, make: Callable[[], Outcome]) -> Outcome:
+    found = kept(f"evolving/{name}", lambda: [part.tolist() for part in astuple(make())])
+    return Outcome(*map(np.array, found))
+
+
 TOL = 1e-7  # on f, whose values are about 1
 
 
@@ -318,7 +323,7 @@ def run_offline(task: Task, labelled: list[np.ndarray], gamma_A: float, gamma_I:
     return Outcome(np.array(quality), np.zeros(0), np.zeros(0))
 
 
-def offline_bound(task: Task) -> tuple[tuple[float, float], Outcome]:
+def offline_bound(task: Task) -> tuple[tuple[float, float], str]:
     """Its γ's chosen as the others' are, on a small grid."""
     labelled = task.labelings(range(100, 102))
     scores = {
@@ -328,7 +333,7 @@ def offline_bound(task: Task) -> tuple[tuple[float, float], Outcome]:
     }
     best = max(scores, key=lambda setting: scores[setting])
     print(f"  {OFFLINE}: {scores}", file=sys.stderr)
-    return best, run_offline(task, task.labelings(range(LABELINGS)), *best)
+    return best, cell(run_offline(task, task.labelings(range(LABELINGS)), *best))
 
 
 def run_refitted(task: Task, labelled: list[np.ndarray], gamma_A: float, gamma_I: float) -> Outcome:
@@ -391,7 +396,11 @@ def choose(task: Task, seeds: range) -> dict[str, tuple[float, float]]:
     labelled = task.labelings(seeds)
     best = {}
     for method, go in METHODS.items():
-        scores = {setting: float(go(task, labelled, *setting).quality.mean()) for setting in grid(method)}
+        outcomes = {
+            setting: kept_outcome(f"grid/{method}-{setting[0]:g}-{setting[1]:g}", partial(go, task, labelled, *setting))
+            for setting in grid(method)
+        }
+        scores = {setting: float(outcome.quality.mean()) for setting, outcome in outcomes.items()}
         best[method] = max(scores, key=lambda setting: scores[setting])
         print(f"  {method}: {best[method]} {100 * scores[best[method]]:.2f}", file=sys.stderr)
         for setting, score in scores.items():
@@ -462,7 +471,8 @@ def main_table(data: Posts, chosen: dict[str, tuple[float, float]]) -> tuple[str
         task = tasks[lists] = Task(data, lists)
         labelled = task.labelings(range(LABELINGS))
         for name, go in METHODS.items():
-            outcomes[name][lists] = go(task, labelled, *chosen[name])
+            kept_as = f"main/{name_of(lists).replace('/', '-')}-{name}"
+            outcomes[name][lists] = kept_outcome(kept_as, partial(go, task, labelled, *chosen[name]))
         print(
             name_of(lists), {n: round(100 * o[lists].quality.mean(), 2) for n, o in outcomes.items()}, file=sys.stderr
         )
@@ -491,8 +501,10 @@ def quick_table(chosen: dict[str, tuple[float, float]]) -> str:
         task = Task(data, lists)
         labelled = task.labelings(range(LABELINGS))
         for name in names:
-            outcomes.setdefault(name, {})[lists] = run(task, labelled, name, *QUICK)
-            outcomes.setdefault(f"{name}, γ's as above", {})[lists] = run(task, labelled, name, *chosen[name])
+            for label, gammas in ((name, QUICK), (f"{name}, γ's as above", chosen[name])):
+                kept_as = f"quick/{name_of(lists).replace('/', '-')}-{label}"
+                make = partial(run, task, labelled, name, *gammas)
+                outcomes.setdefault(label, {})[lists] = kept_outcome(kept_as, make)
     rows = {"quick experiment: SSL / naive / SSL-E": [QUICK_RESULTS.get(lists, "") for lists in columns]}
     rows |= {name: [cell(outcome) for outcome in outcomes[name].values()] for name in names}
     for one, other in ((FRAME, SSL), (FRAME, NAIVE), (ALL, FRAME)):
@@ -637,7 +649,7 @@ def section() -> str:
         name: (float(outcomes[name][shown].spatial.mean()), float(outcomes[name][shown].temporal[1:].mean()))
         for name in (SSL, FRAME, ALL)
     }
-    at, bound = offline_bound(tasks[CHOSEN_ON])
+    at, bound = kept("evolving/offline", lambda: offline_bound(tasks[CHOSEN_ON]))
     sizes = [frame.n for frame in tasks[CHOSEN_ON].frames]
     settings = "; ".join(
         f"{name}: " + (f"h = {a:g} months, C = {b:g}" if name == LOGISTIC else f"γ_A = {a:g}, γ_I = {b:g}")
@@ -658,8 +670,9 @@ Differences: (standard error over months), * where a paired t-test, Holm's corre
 
 {BESIDE}
 
-Offline (6) on {name_of(CHOSEN_ON)}, which sees later months too, γ_A = {at[0]:g}, γ_I = {at[1]:g}: {cell(bound)}.
-(6) solved anew every month on the months so far, so that it sees nothing later: {refitted(tasks, at)}.
+Offline (6) on {name_of(CHOSEN_ON)}, which sees later months too, γ_A = {at[0]:g}, γ_I = {at[1]:g}: {bound}.
+(6) solved anew every month on the months so far, so that it sees nothing later: \
+{kept("evolving/refitted", lambda: refitted(tasks, at))}.
 
 Costs on {name_of(shown)} (mean of ‖f_t‖²_I and (5)): \
 {"; ".join(f"{name} {a:.2e} and {b:.3g}" for name, (a, b) in costs.items())}.
@@ -671,9 +684,9 @@ Costs on {name_of(shown)} (mean of ‖f_t‖²_I and (5)): \
 AUC in the last {len(data.names) - HISTORY} months, mean over the ten pairs, of a classifier started so many months
 earlier ({HISTORY_LABELINGS} labelings):
 
-{history_table(tasks, chosen)}
+{kept("evolving/history", lambda: history_table(tasks, chosen))}
 
-{parts(data, chosen)}
+{kept("evolving/parts", lambda: parts(data, chosen))}
 
 ### The posts as they are, and γ's not tuned
 
@@ -683,7 +696,7 @@ next to no graph at all; first line: a quick experiment with at most 300 posts a
 {quick_table(chosen)}
 
 Document frequencies are those of all months, as in the paper. With those of the posts up to each month alone the AUC
-changes so: {as_of_idf(data, chosen)}.
+changes so: {kept("evolving/idf", lambda: as_of_idf(data, chosen))}.
 """
 
 

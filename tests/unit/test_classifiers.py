@@ -234,13 +234,15 @@ def test_rest_from_the_other_topics_has_the_general_english_of_all_documents(dat
     assert found != pytest.approx(selected, rel=1e-6)
 
 
-def test_ranking_form_with_weights(data):
+@pytest.mark.parametrize("made", [MultinomialClassifier(), SmoothedDirichletClassifier()])
+@pytest.mark.parametrize("rest", ["all", "labels"])
+def test_ranking_form_with_weights(data, made, rest):
     F, y, G = data
     weights = np.random.default_rng(2).integers(0, 3, len(F))
     topics = [[label] for label in y]
-    weighted = RelevantAgainstRest(MultinomialClassifier()).fit(F, topics, sample_weight=weights)
+    weighted = RelevantAgainstRest(made, rest=rest).fit(F, topics, sample_weight=weights)
     kept = np.repeat(np.arange(len(F)), weights)
-    repeated = RelevantAgainstRest(MultinomialClassifier()).fit(F[kept], [topics[i] for i in kept])
+    repeated = RelevantAgainstRest(made, rest=rest).fit(F[kept], [topics[i] for i in kept])
     assert weighted.decision_function(G) == pytest.approx(repeated.decision_function(G))
 
 

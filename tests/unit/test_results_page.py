@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from benchmarks import kept as kept_module
 from benchmarks import results
+from benchmarks.collections import one_at_a_time
 from benchmarks.kept import BESIDE, Spent, kept
 
 
@@ -76,3 +79,20 @@ def test_sections_are_made_in_processes_of_their_own(page: Path, monkeypatch, ca
     assert found["Broken"] == (None, 0.0) and "no such collection" in capsys.readouterr().err
     text, minutes = found["Short"]
     assert text == "text" and 1.0 <= minutes < 1.5
+
+
+def test_an_index_is_built_by_one_section_while_another_waits(tmp_path: Path) -> None:
+    index, seen = tmp_path / "index", []
+
+    def build() -> None:
+        with one_at_a_time(index):
+            seen.append(index.is_dir())
+            time.sleep(0.2)
+            index.mkdir(exist_ok=True)
+
+    threads = [threading.Thread(target=build) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [False, True]

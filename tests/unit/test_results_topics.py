@@ -1,11 +1,12 @@
-"""Long texts of the topics benchmark, small enough to follow by hand."""
+"""Tables and long texts of the topics benchmark, small enough to follow by hand."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from benchmarks.results_topics import article, cuts_table, mean_and_error
+from benchmarks.results_topics import News, article, cuts_table, features_table, gain, held_out, mean_and_error
+from sdretrieval.learn.lcsc.sequences import sequences
 
 TEXT = """Harbours are old.
 == History ==
@@ -49,3 +50,26 @@ def test_of_several_texts_means_errors_and_paired_differences() -> None:
     assert last.startswith("| even | — |")
     assert cuts_table(found[:1]).splitlines()[2] == "| ours | 10.0 | 0.100 / 0.200 | 0.300 / 0.400 |"
     assert mean_and_error(np.array([1.0, 3.0]), 1, "+") == "+2.0 (1.0)"
+
+
+def test_gains_are_paired_over_documents() -> None:
+    right = {"plain": "1100", "root": "1110", "tf-idf": "0000"}, {"plain": "1000", "root": "0000", "tf-idf": "0000"}
+    one, other = (
+        {"features as": how, "right": told, "by features": {key: 25 * value.count("1") for key, value in told.items()}}
+        for how, told in zip(("root", "plain"), right, strict=True)
+    )
+    assert gain(one, other) == "+50.0 (28.9)"  # differences 0, 1, 1, 0
+    assert gain(one, other, "plain") == "+25.0 (25.0)"
+    *_, last = features_table({"unigrams": other, "topics": one}).splitlines()
+    assert last == "| topics | 50.0, +25.0 (25.0) | 75.0, +75.0 (25.0) | 0.0, +0.0 (0.0) |"
+
+
+def test_what_chooses_is_held_out_of_the_training_documents() -> None:
+    train = sequences([[f"w{i}"] for i in range(12)])
+    task = News("few", train, sequences([["test"]]), np.array(["a", "b"] * 6), np.array(["a"]))
+    part = held_out(task)
+    seen, kept = ([one.words(d)[0] for d in range(len(one))] for one in (part.train, part.test))
+    assert sorted(seen + kept) == sorted(f"w{i}" for i in range(12))
+    assert len(kept) == 4
+    for words, labels in ((seen, part.y_train), (kept, part.y_test)):
+        assert list(labels) == ["ab"[int(word[1:]) % 2] for word in words]
