@@ -44,7 +44,7 @@ class AutoTimeNote:
     """What the automatic time prior found: nats of evidence, and how far each kind was believed (ranking/time/auto.py).
 
     near_share   of the topic's documents, near the query's time; ``learnt_from`` so many topics of the call
-    asked_at     the query's time, ``densest`` the time around which the first documents crowd most, ms
+    asked_at     the query's time, ms
     curve        as of :class:`TimeNote`
     learnt_in_time   whether feedback documents were chosen and weighted by what the first pass's times tell
     """
@@ -57,7 +57,6 @@ class AutoTimeNote:
     near_share: float
     learnt_from: int
     asked_at: float | None
-    densest: float | None
     curve: tuple[tuple[int, float], ...] = ()
     learnt_in_time: bool = False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from math import exp
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -213,7 +214,7 @@ def test_a_burst_is_found_and_raised():
     in_burst = [np.flatnonzero(np.isin(r.docs, BURST)).mean() for r in (plain, found)]
     assert in_burst[1] < in_burst[0]
     note = note_of(found)
-    assert note.bursts > 4 and 700 * DAY <= note.densest <= 702 * DAY
+    assert note.bursts > 4 and 700 * DAY <= max(note.curve, key=lambda point: point[1])[0] <= 702 * DAY
     assert "bursts" in str(note) and note.weight == note.bursts_believed
 
 
@@ -340,6 +341,20 @@ def test_documents_of_a_period_are_counted_as_any_others_are(seed):
         there = [float(t) for t in times[allowed] if t != UNDATED]
         wanted = [oracle.masses(t, there) if there else [1.0] * 24 for t in asked]
         assert calendar.masses(calendar.there(allowed), asked) == pytest.approx(np.array(wanted))
+
+
+@given(
+    st.lists(st.integers(0, 10**6), min_size=1, max_size=80),
+    st.sampled_from([1, 1000, 3_600_000]),
+    st.integers(-(10**6), 2 * 10**6),
+)
+@settings(max_examples=60, deadline=None)
+def test_windows_are_counted_however_the_documents_crowd(times, unit, asked):
+    """Beyond either end of the calendar too, with many documents in one of its steps, or all of one instant."""
+    times = np.array([*times, *[times[0]] * 40]) * unit
+    calendar = auto.Calendar(SimpleNamespace(times=times))
+    found = calendar.masses(calendar.there(None), np.array([float(asked * unit), float(times[0])]))
+    assert found.tolist() == [oracle.masses(t, times.tolist()) for t in (asked * unit, times[0])]
 
 
 def test_names_settings_and_wrong_ones():

@@ -67,7 +67,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import log
 from threading import Lock
 from typing import Any, ClassVar, NamedTuple
@@ -98,7 +98,7 @@ FIRST_ORDERED = 200  # documents of the first pass to order anew, to learn from
 INTERCEPTS = np.arange(-7.0, 3.0)  # a, to choose from
 ROUNDS = 40  # of EM
 LEAST = 4  # topics that a habit is learnt from
-CELLS = 1 << 16  # steps along the range, by which places in time are found
+CELLS = 1 << 16, 1 << 21  # steps along the range, by which places in time are found: at least, and at most
 PICTURED = np.concatenate([np.arange(24), np.arange(24, ORDERED, 40)])  # documents at whose times a prior is pictured
 CROWD = 64  # documents in a window whose documents all take part, whatever the words say of them
 FEWEST, ONE_IN, MOST = 40, 8, 200  # topics of a call to rehearse with; of how many one; how many at most
@@ -191,20 +191,23 @@ class Calendar:
         dated = np.flatnonzero(times != UNDATED)
         self.docs = dated[np.argsort(times[dated], kind="stable")]
         self.ordered = times[self.docs].astype(np.float64)
-        span = float(self.ordered[-1] - self.ordered[0]) if len(dated) else 0.0
-        n_cells = CELLS if span > 0 else 1
-        steps = np.linspace(0.0, span, n_cells + 1) + (self.ordered[0] if len(dated) else 0.0)
-        self._cells = np.searchsorted(self.ordered, steps).astype(np.int32)
-        self._cells[-1] = len(dated)
-        self._per_ms = n_cells / span if span > 0 else 0.0
+        start, span = (float(self.ordered[0]), float(np.ptp(self.ordered))) if len(dated) else (0.0, 0.0)
+        n_cells = min(max(CELLS[0], 1 << len(dated).bit_length()), CELLS[1]) if span > 0 else 3
+        cells = np.searchsorted(self.ordered, np.linspace(0.0, span, n_cells + 1) + start).astype(np.int32)
+        cells[-1] = len(dated)
+        self._finding = np.append(self.ordered, np.full(loops.PAST, loops.END)), cells, n_cells / span if span else 0.0
 
     def masses(self, there: There, t: Floats) -> Floats:
         """m_l of the windows around each time."""
-        return loops.masses(self.ordered, self._cells, self._per_ms, *there, t, REACH)
+        return loops.masses(*self._finding, *there, t, REACH)
+
+    def seen_from(self, time: float, there: There, others: Floats) -> Floats:
+        """m_l of the windows around a query's time: of competing documents, and of the collection beside them."""
+        return loops.seen_from(*self._finding, *there, time, REACH, others, BACKGROUND_WORTH)
 
     def around(self, there: There, t: Floats, without: np.ndarray) -> np.ndarray:
         """The documents nearest to some times, without given ones: of the widest windows of at most CROWD documents."""
-        places = loops.crowds(self.ordered, self._cells, self._per_ms, *there, t, REACH, CROWD)
+        places = loops.crowds(*self._finding, *there, t, REACH, CROWD)
         return loops.others(self.docs[places], np.sort(without))
 
     def there(self, allowed: np.ndarray | None) -> There:
@@ -257,13 +260,18 @@ class Habit:
     def share(self) -> float:
         return float(self.shares.sum())
 
+    @cached_property
+    def relative(self) -> Floats:
+        return self.shares / self.share
+
     def tower(self, around: Around) -> Floats:
         """k_q by level."""
-        return loops.towers(self.shares / self.share, around.mass[None])[0]
+        return loops.towers(self.relative, around.mass[None])[0]
 
     def evidence_of(self, around: Around) -> tuple[float, float]:
         """Evidence for nearness in one topic, and its share."""
-        return loops.recency_evidence(self.tower(around)[around.level], around.z + self.intercept, self.share)
+        given = self.relative, around.mass, around.level, around.z, self.intercept, self.share
+        return loops.recency_evidence(*given)
 
 
 UNLEARNT = Habit(np.full(len(REACH), 0.5 / len(REACH)), -2.0)  # near or not is alike; one in eight is relevant
@@ -390,7 +398,11 @@ class AutoHooks(Hooks):
     def _first(self, result: Result, docs: np.ndarray, times: Floats, z: Floats) -> First:
         """The first documents, or the judged ones, which all rank first."""
         if result.feedback is None or not result.feedback.judged:
-            places = np.flatnonzero(times[: self.prior.docs] != UNDATED)
+            times = times[: self.prior.docs]
+            if UNDATED not in times:
+                places, ranks, w = _by_rank(len(times))
+                return First(places, times, ranks, z, w)
+            places = np.flatnonzero(times != UNDATED)
             times, ranks, z = times[places], places.astype(np.float64) + 1.0, z[places]
         else:
             judged = result.feedback.docs
@@ -399,26 +411,32 @@ class AutoHooks(Hooks):
             places = np.array([where.get(doc, -1) for doc in judged.tolist()], dtype=np.int64)
             times, ranks = self.times[judged].astype(np.float64), np.ones(len(judged))
             z = np.full(len(judged), np.inf)  # relevant without doubt
-        w = 1.0 / ranks
-        return First(places, times, ranks, z, w / max(w.sum(), 1e-300))
+        return First(places, times, ranks, z, _weights(ranks))
 
     def _around(self, query: Query, first: First, others: Floats, there: There) -> Around | None:
         """The first documents seen from the time of asking, and the others in the windows around it."""
         if query.time is None or len(first.times) == 0:
             return None
         time = float(query.time)
-        levels = loops.levels_to(others[others != UNDATED], time)
-        within = np.cumsum(np.bincount(levels, minlength=len(REACH) + 1)[:-1])
-        mass = self.calendar.masses(there, np.array([time]))[0]
-        mass = (within + BACKGROUND_WORTH * mass) / (len(levels) + BACKGROUND_WORTH)
+        mass = self.calendar.seen_from(time, there, others)
         return Around(time, loops.levels_to(first.times, time), mass, first.z)
 
 
+def _weights(ranks: Floats) -> Floats:
+    w = 1.0 / ranks
+    return w / max(w.sum(), 1e-300)
+
+
+@lru_cache(maxsize=64)
+def _by_rank(n: int) -> tuple[np.ndarray, Floats, Floats]:
+    """Places, ranks and weights of so many first documents, all dated."""
+    ranks = np.arange(1.0, n + 1.0)
+    return np.arange(n), ranks, _weights(ranks)
+
+
 def _pictured(times: Floats, rho: Floats) -> tuple[tuple[int, float], ...]:
-    places = PICTURED[: np.searchsorted(PICTURED, len(times))]
-    places = places[times[places] != UNDATED]
-    places = places[np.argsort(times[places])]
-    return tuple(zip(times[places].astype(np.int64).tolist(), rho[places].tolist(), strict=True))
+    at, values = loops.pictured(times, rho, PICTURED)
+    return tuple(zip(at.tolist(), values.tolist(), strict=True))
 
 
 class Told:
@@ -430,8 +448,8 @@ class Told:
         self.around: Around | None = None
         self.habit, self.share = UNLEARNT, 0.0
         if len(first.times) > 1:
-            self.towers = loops.towers(SHARES, calendar.masses(there, first.times))
-            self.kernel, self.bursts = loops.urn(self.towers, first.times, first.ranks, KAPPA, ALPHA)
+            mass = calendar.masses(there, first.times)
+            self.towers, self.kernel, self.bursts = loops.urn(SHARES, mass, first.times, first.ranks, KAPPA, ALPHA)
 
     def ask(self, around: Around, habit: Habit) -> None:
         """Take in the time of asking."""
@@ -472,9 +490,8 @@ class Told:
         rho = np.zeros(len(times))
         if self.a_b > 0.0:
             first = self.first
-            ratios = loops.burst_ratios(times, first.times, self.towers, self.weights)
-            loops.leave_out(ratios, first.places, self.kernel, self.weights, first.w)
-            loops.add_log(rho, ratios, times, self.a_b, FLOOR, len(times))
+            bursts = first.times, self.towers, self.weights, first.places, self.kernel, first.w
+            loops.add_bursts(rho, times, *bursts, self.a_b, FLOOR)
         if self.a_q > 0.0:
             assert self.around is not None
             ratios = 1.0 - self.share + self.share * self.habit.tower(self.around)
@@ -491,13 +508,6 @@ class Told:
             near_share=self.share,
             learnt_from=self.habit.topics,
             asked_at=None if self.around is None else self.around.time,
-            densest=self._densest,
             curve=curve,
             learnt_in_time=learnt_in_time,
         )
-
-    @property
-    def _densest(self) -> float | None:
-        if self.a_b == 0.0:
-            return None
-        return float(self.first.times[int(np.argmax(self.kernel @ self.weights))])

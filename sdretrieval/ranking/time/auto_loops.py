@@ -14,31 +14,28 @@ from sdretrieval.core.compiled import njit
 from sdretrieval.core.times import UNDATED
 
 LEVELS, NARROWEST = 24, 15 * 60_000.0  # windows, and the half-width of the narrowest, ms
+PAST, END = 15, 2.0**63  # so many times of ms that no document has stand after the ordered ones
 
 
 @njit(inline="always")
 def _place(ordered, cells, per_ms, bound, after):
     """The first place of a time not below ``bound``; or with ``after`` of one above it.
 
-    ``cells`` are the places of equal steps along the range: a search in all the times would wait for memory.
+    ``cells`` are the places of equal steps along the range: a search in all the times would wait for memory. The last
+    sixteen steps of it are four comparisons without a branch, which the processor cannot guess wrong; PAST times beyond
+    all others stand at the end of ``ordered`` so that they may look there.
     """
-    last = len(cells) - 1
-    cell = (bound - ordered[0]) * per_ms
-    if cell < -1.0:
-        return 0
-    if cell > last + 1.0:
-        return len(ordered)
-    low, high = cells[min(max(int(cell) - 1, 0), last)], cells[min(max(int(cell) + 2, 0), last)]
-    while low < high and high - low <= 16:  # one guess of the processor's goes wrong, not one at each step
-        if ordered[low] > bound or (ordered[low] == bound and not after):
-            return low
-        low += 1
-    while low < high:
+    cell = int(min(max((bound - ordered[0]) * per_ms, 1.0), len(cells) - 3.0))
+    low, high = np.int64(cells[cell - 1]), np.int64(cells[cell + 2])
+    while high - low > PAST:
         middle = (low + high) // 2
         if ordered[middle] < bound or (after and ordered[middle] == bound):
             low = middle + 1
         else:
             high = middle
+    for half in (8, 4, 2, 1):
+        time = ordered[low + half - 1]
+        low += half * (time <= bound if after else time < bound)
     return low
 
 
@@ -50,7 +47,7 @@ def masses(ordered, cells, per_ms, first, last, before, t, reach):
     auto.There.
     """
     n, levels, range_only = len(t), len(reach), len(before) == 0
-    total = max(last - first if range_only else before[len(ordered)], 1)
+    total = max(last - first if range_only else before[len(before) - 1], 1)
     out = np.ones((n, levels))
     for j in range(n):
         for k in range(levels):
@@ -138,6 +135,18 @@ def levels_to(t, centre):
 
 
 @njit(cache=True, nogil=True)
+def seen_from(ordered, cells, per_ms, first, last, before, centre, reach, others, worth):
+    """The masses around a centre of some documents, and of the collection, which counts as ``worth`` of them."""
+    mass = masses(ordered, cells, per_ms, first, last, before, np.array([centre]), reach)[0]
+    level, within, n = levels_to(others, centre), np.zeros(LEVELS + 1, np.int64), 0
+    for i in range(len(others)):
+        if others[i] != UNDATED:
+            within[level[i]] += 1
+            n += 1
+    return (np.cumsum(within)[:-1] + worth * mass) / (n + worth)
+
+
+@njit(cache=True, nogil=True)
 def towers(shares, mass):
     """k_j by level: Σ_{l ≥ level} share_l / mass_jl, and 0 beyond the widest window."""
     n, levels = mass.shape
@@ -149,12 +158,12 @@ def towers(shares, mass):
 
 
 @njit(cache=True, nogil=True)
-def urn(tower, t, ranks, kappa, alpha):
-    """K_ij = k_j(t_i), and Σ_i log(1 - π_i + π_i r_i).
+def urn(shares, mass, t, ranks, kappa, alpha):
+    """The towers, K_ij = k_j(t_i), and Σ_i log(1 - π_i + π_i r_i).
 
-    The latter is what the urn of bursts knows of each document's time from those ranked before it.
+    The last is what the urn of bursts knows of each document's time from those ranked before it.
     """
-    n = len(ranks)
+    n, tower = len(ranks), towers(shares, mass)
     kernel = np.empty((n, n))
     for j in range(n):
         level = levels_to(t, t[j])
@@ -170,7 +179,7 @@ def urn(tower, t, ranks, kappa, alpha):
         evidence += log(like)
         omega[i] = pi * ratio / like
         total += omega[i]
-    return kernel, evidence
+    return tower, kernel, evidence
 
 
 @njit(cache=True, nogil=True)
@@ -186,8 +195,18 @@ def burst_ratios(t, centres, tower, weights):
 
 
 @njit(cache=True, nogil=True)
-def leave_out(ratios, places, kernel, weights, w):
-    """At the places of the first documents r_b of the others alone; place -1 is none."""
+def add_log(rho, ratios, t, factor, floor, raised):
+    """factor · log max(ratio, floor), added where there is a date; beyond the first ``raised`` only if negative."""
+    for i in range(len(rho)):
+        if t[i] != UNDATED:
+            value = factor * log(max(ratios[i], floor))
+            rho[i] += value if i < raised else min(value, 0.0)
+
+
+@njit(cache=True, nogil=True)
+def add_bursts(rho, t, centres, tower, weights, places, kernel, w, factor, floor):
+    """a_b log r_b, added to rho; at the places of the first documents of the others alone, place -1 being none."""
+    ratios = burst_ratios(t, centres, tower, weights)
     for i in range(len(places)):
         if places[i] >= 0:
             lifted = 0.0
@@ -195,15 +214,7 @@ def leave_out(ratios, places, kernel, weights, w):
                 if j != i:
                     lifted += weights[j] * (kernel[i, j] - 1.0)
             ratios[places[i]] = 1.0 + lifted / (1.0 - w[i])
-
-
-@njit(cache=True, nogil=True)
-def add_log(rho, ratios, t, factor, floor, raised):
-    """factor · log max(ratio, floor), added where there is a date; beyond the first ``raised`` only if negative."""
-    for i in range(len(rho)):
-        if t[i] != UNDATED:
-            value = factor * log(max(ratios[i], floor))
-            rho[i] += value if i < raised else min(value, 0.0)
+    add_log(rho, ratios, t, factor, floor, len(t))
 
 
 @njit(cache=True, nogil=True)
@@ -222,22 +233,32 @@ def burst_weights(kernel, w, chance):
     return out
 
 
+@njit(cache=True, nogil=True)
+def pictured(times, rho, places):
+    """Times and ρ at those of some ascending places that there are and that have a date, in the order of time."""
+    kept = places[: np.searchsorted(places, len(times))]
+    kept = kept[times[kept] != UNDATED]
+    kept = kept[np.argsort(times[kept], kind="mergesort")]
+    return times[kept].astype(np.int64), rho[kept]
+
+
 @njit(inline="always")
 def _probability(log_odds):
     return 1.0 / (1.0 + exp(-log_odds))
 
 
 @njit(cache=True, nogil=True)
-def recency_evidence(ratios, log_odds, share):
+def recency_evidence(shares, mass, level, z, intercept, share):
     """(evidence, share at the end) of documents near the query's time; ``share`` counts as one document so far."""
+    tower = towers(shares, mass.reshape(1, len(mass)))[0]
     near, far, evidence = share, 1.0 - share, 0.0
-    for i in range(len(ratios)):
-        pi = _probability(log_odds[i])
-        mixed = far + near * ratios[i]
+    for i in range(len(level)):
+        pi, around = _probability(z[i] + intercept), tower[level[i]]
+        mixed = far + near * around
         ratio = mixed / (near + far)
         like = 1.0 - pi + pi * ratio
         evidence += log(like)
-        omega, belongs = pi * ratio / like, near * ratios[i] / mixed
+        omega, belongs = pi * ratio / like, near * around / mixed
         near += omega * belongs
         far += omega * (1.0 - belongs)
     return evidence, near / (near + far)
