@@ -74,6 +74,7 @@ def _header(e: Explanation, width: int) -> list[str]:
         "ranked by": e.weighting + (f"  background {significant(e.background)}" if e.background else ""),
         "learnt from": learnt,
         "note": str(e.notes.get("note", "")),
+        "neighbours": _neighbours(e.notes),
         "time prior": str(e.notes.get("time", "")),
         "EM": _em(e.notes),
         **_blend(e.notes),
@@ -84,6 +85,15 @@ def _header(e: Explanation, width: int) -> list[str]:
         for label, text in labelled.items()
         if text
     ]
+
+
+def _neighbours(notes: Mapping[str, Any]) -> str:
+    pairs = notes.get("neighbours")
+    return (
+        f"{'  '.join(map(repr, pairs))}: count besides where they stand together, in the first documents"
+        if pairs
+        else ""
+    )
 
 
 def _em(notes: Mapping[str, Any]) -> str:

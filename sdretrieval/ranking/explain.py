@@ -243,6 +243,8 @@ def explain(
         notes.update(result.expansion.notes)
         if "parts" in notes:  # of a blend
             notes["parts"] = {name: _words_of(agreed(part, 0.0), snapshot) for name, part in notes["parts"].items()}
+    if result.plan.pairs is not None:
+        notes["neighbours"] = [" ".join(snapshot.vocabulary.take(pair)) for pair in result.plan.pairs.terms]
     if told := [str(note) for note in result.notes if isinstance(note, NoPositionsNote)]:
         notes["note"] = "; ".join(told)
     if told := [str(note) for note in result.notes if isinstance(note, TimeNote | AutoTimeNote)]:

@@ -116,7 +116,9 @@ def test_without_positions_words_rank_alone_and_it_is_said(snapshot: Snapshot):
 
 def test_explain_tells_what_neighbours_bring():
     texts = [["cat", "fur", "x"], ["fur", "x", "cat"], ["cat", "y"], ["z"], ["z", "y"]]
-    found = explain(Snapshot.from_words(texts, list("abcde")), Topic("1", "cat fur"), "blend", "a").document
+    told = explain(Snapshot.from_words(texts, list("abcde")), Topic("1", "cat fur"), "blend", "a")
+    assert "neighbours 'cat fur': count besides" in " ".join(explanation_text(told).split())
+    found = told.document
     assert found is not None and found.total == pytest.approx(found.score)
     assert {"'cat fur' in order", "'cat fur' near each other"} <= set(found.parts)
 
