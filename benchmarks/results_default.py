@@ -36,7 +36,7 @@ AXIOMATIC_CHECKED, CHECK = 10, "BM25+Ax, Anserini's own"
 WEIGHTS = (0.5, 1.0, 1.2, 1.4, 2.0)
 WINDOWS = [{"ordered_weight": o, "near_weight": o / 2} for o in (0.1, 0.15)]
 GRID = [{"feedback_weight": r, "caution": c, **windows} for r in WEIGHTS[1:] for c in (0.5, 1.0) for windows in WINDOWS]
-LESS = {  # each without one of the ingredients, at several weights
+LESS = {  # changes of the shipped setting, most without one of its ingredients
     "no windows": {"ordered_weight": 0.0, "near_weight": 0.0},
     "no caution": {"caution": 0.0},
     "sd, axiomatic": {"parts": "sd,axiomatic"},
@@ -45,7 +45,6 @@ LESS = {  # each without one of the ingredients, at several weights
     "60 words": {"fb_terms": 60},
     "40 documents": {"fb_docs": 40},
 }
-LESS_AT = (1.2, 2.0)
 LEAST_GAIN, MOST_LOST = 0.14, 0.002  # of a setting that is chosen
 SHOWN = ("bm25", "sdm", "rm3", "sd3", "axiomatic", "blend")
 MEASURES = ("AP", "P@5", "nDCG@10")
@@ -190,11 +189,7 @@ def _trade_off(names: list[str]) -> str:
     rows, half = {}, {name: share_hurt(name, values(name, "sd3")) / 2 for name in names}
     shown: dict[str, tuple[str, dict]] = {"rm3": ("rm3", {}), "sd3": ("sd3", {})}
     shown |= {f"blend, r = {r}": ("blend", {"feedback_weight": r}) for r in WEIGHTS}
-    shown |= {
-        f"blend, {label}, r = {r}": ("blend", {**less, "feedback_weight": r})
-        for label, less in LESS.items()
-        for r in LESS_AT
-    }
+    shown |= {f"blend, {label}": ("blend", less) for label, less in LESS.items()}
     for label, (model, settings) in shown.items():
         found = {name: values(name, model, settings) for name in names}
         hurt = {name: share_hurt(name, found[name]) for name in names}

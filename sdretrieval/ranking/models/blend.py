@@ -11,9 +11,9 @@ With e_k the words of one estimate, a distribution, and s(D; a) = Σ_w a_w φ_w 
 
 Both scores are brought to the same height at the top, then feedback counts r times as much as the query. So it holds
 back by itself: where one document stands out by its words (as where one known item is sought), s_e is its score, and
-all others gain little. Estimates of unlike kinds err in unlike ways: with c = 1 a word that only one of them has counts
-for nothing. All are words of one BM25 query, one plan, which ranks at the cost of one. The query as typed is that of
-the sequential dependence model, in the first documents. Judged documents have no depths, all of them are one estimate,
+all others gain little. Estimates of unlike kinds err in unlike ways: the fewer of them have a word, the more it is
+doubted (with c = 1, one that a single estimate has counts for nothing). All are words of one BM25 query, one plan, which
+ranks at the cost of one. The query as typed is that of the sequential dependence model, in the first documents. Judged documents have no depths, all of them are one estimate,
 and they need not share words with the query: a = (θ̂^Q + r e) / (1 + r).
 """
 
@@ -67,10 +67,10 @@ class Blend(Ranker):
         1.2, "how much feedback counts, the query 1", symbol="r", low=0.0, high=1e6, grid=(1.0, 1.2, 1.4, 2.0)
     )
     caution: float = parameter(
-        1.0, "standard errors taken off a word's mean", symbol="c", low=0.0, high=10.0, grid=(0.0, 1.0)
+        0.5, "standard errors taken off a word's mean", symbol="c", low=0.0, high=10.0, grid=(0.0, 0.5, 1.0)
     )
-    ordered_weight: float = ordered_parameter()
-    near_weight: float = near_parameter()
+    ordered_weight: float = ordered_parameter(0.15)
+    near_weight: float = near_parameter(0.075)
     k1: float = k1_parameter()
     b: float = b_parameter()
 

@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 ANSERINI = (1, 8, True)  # as PAPER
 
 
-def ordered_parameter() -> float:
-    return share(0.1, "of neighbours that follow each other", symbol="λ_O", grid=(0.0, 0.05, 0.1, 0.2))
+def ordered_parameter(default: float) -> float:
+    return share(default, "of neighbours that follow each other", symbol="λ_O", grid=(0.0, 0.05, 0.1, 0.15, 0.2))
 
 
-def near_parameter() -> float:
-    return share(0.05, "of neighbours within eight words", symbol="λ_U", grid=(0.0, 0.05, 0.1, 0.2))
+def near_parameter(default: float) -> float:
+    return share(default, "of neighbours within eight words", symbol="λ_U", grid=(0.0, 0.05, 0.075, 0.1, 0.2))
 
 
 def check_windows(model: Any) -> None:
@@ -79,8 +79,8 @@ class SequentialDependence(Ranker):
     description: ClassVar[str] = "BM25 of words, of neighbouring words in order, and of those near each other"
 
     mode: str = choice("exact", "windows as in the paper, or Anserini's variant", ("exact", "anserini"))
-    ordered_weight: float = ordered_parameter()
-    near_weight: float = near_parameter()
+    ordered_weight: float = ordered_parameter(0.1)
+    near_weight: float = near_parameter(0.05)
     k1: float = k1_parameter()
     b: float = b_parameter()
 
