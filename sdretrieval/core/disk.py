@@ -53,10 +53,14 @@ def scratch_folder(folder: Path, *, patience: float = 0.0) -> Iterator[bool]:
 
 def _took(folder: Path, held: ExitStack) -> bool:
     for _ in range(100):  # whoever had it may be taking it away just now
-        folder.mkdir(parents=True, exist_ok=True)
         try:
+            folder.mkdir(parents=True, exist_ok=True)
             free = held.enter_context(locked(folder / "lock"))
         except FileNotFoundError:
+            continue
+        except FileExistsError:  # what stood there has gone while mkdir looked at it; or it is a file
+            if folder.exists() and not folder.is_dir():
+                raise
             continue
         if free or os.name == "nt":
             held.callback(remove_scratch, folder)

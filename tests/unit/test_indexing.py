@@ -15,6 +15,7 @@ from shown import as_shown
 
 from sdretrieval.collection.analyzer import LANGUAGES, STEMMERS, AnalyzerSpec
 from sdretrieval.collection.corpus import Document, Problems, Reader
+from sdretrieval.core.disk import scratch_folder
 from sdretrieval.core.errors import IndexProblem, InputError, JavaError, ParameterError
 from sdretrieval.index.commit import NOTES, latest_commit
 from sdretrieval.index.index_notes import analyzer_of, read_notes
@@ -211,6 +212,24 @@ def test_there_is_one_writer_at_a_time(tmp_path, monkeypatch):
         with pytest.raises(IndexProblem, match="another process is writing"):
             build_index(DOCUMENTS, tmp_path / "index")
         assert tree(tmp_path) == [".index.building", ".index.building/lock"]
+
+
+def test_a_folder_that_another_takes_away_meanwhile_is_made_again(tmp_path, monkeypatch):
+    """Between mkdir's attempt and its look at what stands there; a file in its place is told."""
+    make, calls = Path.mkdir, []
+
+    def gone(self: Path, *given, **named) -> None:
+        calls.append(self)
+        if len(calls) == 1:
+            raise FileExistsError(errno.EEXIST, "File exists", str(self))
+        make(self, *given, **named)
+
+    monkeypatch.setattr(Path, "mkdir", gone)
+    with scratch_folder(tmp_path / "work") as free:
+        assert free and len(calls) == 2
+    (tmp_path / "work").write_text("a file")
+    with pytest.raises(FileExistsError), scratch_folder(tmp_path / "work"):
+        pass
 
 
 @pytest.mark.java
