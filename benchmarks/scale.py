@@ -3,11 +3,12 @@
     python -m benchmarks.scale                      # 2 million passages
     python -m benchmarks.scale --passages 250000    # another size: growth is one size's ms against another's
     python -m benchmarks.scale --topics 100 --models rm3-10,sd3
+    python -m benchmarks.scale --topics 25 --models time    # what time priors and as-of cost
 
 The corpus is made by ../shared/tools/scale_corpus.py and indexed once, below .cache. Both sides get the same analysed
 index, topics and number of hits. Lucene's side is Anserini's SimpleSearcher with RM3 of as many feedback documents and
 words. Every result of sdretrieval is compared with exhaustive scoring, to the bit. Of each model it is told where the
-time of a query goes.
+time of a query goes. Passages have the dates of what they were taken from, topics those of their threads.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -26,7 +27,9 @@ from unittest.mock import patch
 
 import numpy as np
 
+from benchmarks.collections import Collection
 from benchmarks.corpus import CACHE
+from benchmarks.time_prior import best_of
 from sdretrieval.collection.corpus import Reader
 from sdretrieval.collection.records import Topic
 from sdretrieval.collection.trec import read_topics
@@ -39,6 +42,8 @@ from sdretrieval.ranking.engine import Engine, RankOptions
 from sdretrieval.ranking.pruned import Pruned
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.registry import make_ranker
+from sdretrieval.ranking.retrieval import queries_of
+from sdretrieval.ranking.time.wrappers import Auto, Density, Recency, time_aware
 
 TOOL = Path(__file__).resolve().parent.parent.parent / "shared" / "tools" / "scale_corpus.py"
 HITS, THREADS, ALONE = 1000, 2, 200
@@ -50,6 +55,13 @@ CASES = {
     "sd3": ("sd3", {"fb_docs": 20, "fb_terms": 40}, (20, 40)),
     "blend": ("blend", {}, (20, 40)),
     "sd": ("sd", {"fb_docs": 100}, (100, 100)),
+}
+TIME = "time"
+WITH_TIME: dict[str, dict[str, Any]] = {
+    "recency": {"prior": Recency()},
+    "density": {"prior": Density()},
+    "auto": {"prior": Auto()},
+    "as-of": {"as_of": True},
 }
 
 
@@ -191,6 +203,32 @@ def where(ours: Ours, topics: Sequence[Topic]) -> None:
     print(f"  ms of a query: {', '.join(told)}, all else {1000 * (total - whole) / len(topics):.2f}", flush=True)
 
 
+def with_time(snapshot: Snapshot, topics: Sequence[Topic]) -> None:
+    """What time adds to a query without it, in processor time: one at a time, each with its best of several rounds.
+
+    As-of also for all topics in one call, which goes along with time.
+    """
+    queries, engine, options = queries_of(snapshot, topics), Engine(snapshot), RankOptions(hits=HITS)
+    dated = snapshot.n_docs - snapshot.time_span()[0]
+    print(f"time: {dated:,} passages are dated; ms of a query without it, and what it adds")
+    for name in ("bm25", "rm3", "blend"):
+        models = {"none": make_ranker(name)}
+        models |= {label: time_aware(models["none"], **settings) for label, settings in WITH_TIME.items()}
+        ways = {
+            label: lambda query, model=model: next(engine.rank(model, [query], options))
+            for label, model in models.items()
+        }
+        costs = best_of(ways, queries)
+        _, batch = both_clocks(lambda model=models["as-of"]: deque(engine.rank(model, queries, options), maxlen=0))
+        added = {label: costs[label] - costs["none"] for label in WITH_TIME}
+        told = [f"{label} +{ms:.2f} ({100 * ms / costs['none']:.0f} %)" for label, ms in added.items()]
+        print(
+            f"{name}: {costs['none']:.2f} ms, {', '.join(told)}; "
+            f"as-of, all topics together {1000 * batch / len(topics) - costs['none']:+.2f}",
+            flush=True,
+        )
+
+
 def machine(snapshot: Snapshot, index: Path) -> None:
     """The snapshot's size, the process's memory, and what the memory can do."""
     files = list(snapshot_folder(index).rglob("*.bin"))
@@ -210,16 +248,21 @@ def main() -> None:
     parser.add_argument("--passages", type=int, default=2_000_000)
     parser.add_argument("--topics", type=int, default=500, help="how many of the 500")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--models", default=",".join(CASES), help=f"some of {', '.join(CASES)}")
+    parser.add_argument("--models", default=",".join((*CASES, TIME)), help=f"some of {', '.join((*CASES, TIME))}")
     args = parser.parse_args()
     index, path = corpus(args.passages)
-    topics = list(read_topics(path))[: args.topics]
+    times = Collection("rhelp").folder / "topics.times.tsv"  # of the threads that the topics are the subjects of
+    known = list(read_topics(path, times=times))
+    topics = known[: args.topics]
     opening = seconds(lambda: Engine(open_snapshot(index)))
     snapshot = open_snapshot(index)
     print(f"{snapshot.n_docs:,} passages, {snapshot.n_postings:,} postings, {len(topics)} topics, {HITS} hits")
     print(f"opening the snapshot and making an engine: {1000 * opening:.0f} ms")
     for name in args.models.split(","):
-        compare(name, snapshot, index, topics, args.rounds)
+        if name == TIME:
+            with_time(snapshot, known[:: -(-len(known) // args.topics)])  # they are in the order of time
+        else:
+            compare(name, snapshot, index, topics, args.rounds)
     machine(snapshot, index)
 
 

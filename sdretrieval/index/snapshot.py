@@ -126,7 +126,7 @@ class Snapshot:
 
         return Compact.of(self.arrays)
 
-    @property
+    @cached_property
     def is_dated(self) -> bool:
         return bool((self.times != UNDATED).any())
 

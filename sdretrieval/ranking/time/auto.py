@@ -343,6 +343,7 @@ class AutoHooks(Hooks):
         self.prior, self.times, self.calendar = prior, np.asarray(snapshot.times), calendar_of(snapshot)
         self.rehearsed_topics: dict[str, Around] | None = None  # while a rehearsal goes on
         self.learnt = Rehearsed()
+        self._there: tuple[np.ndarray | None, There] = None, self.calendar.there(None)
 
     def rehearsal(self, queries: Sequence[Query]) -> Sequence[Query]:
         timed = [query for query in queries if query.time is not None]
@@ -388,7 +389,11 @@ class AutoHooks(Hooks):
         docs, scores = found
         unit, z = loops.standardised(scores, SPREAD_DEPTH, self.prior.docs)
         times = self.times[docs].astype(np.float64)
-        first, there = self._first(result, docs, times, z), self.calendar.there(engine.allowed)
+        allowed, there = self._there
+        if allowed is not engine.allowed:  # of both passes of a query it is the same; threads may each look
+            there = self.calendar.there(engine.allowed)
+            self._there = engine.allowed, there
+        first = self._first(result, docs, times, z)
         told = Told(self.prior, first, self.calendar, there)
         around = self._around(result.query, first, times[self.prior.docs :], there)
         if around is not None:
