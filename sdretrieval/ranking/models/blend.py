@@ -12,9 +12,10 @@ With e_k the words of one estimate, a distribution, and s(D; a) = Σ_w a_w φ_w 
 Both scores are brought to the same height at the top, then feedback counts r times as much as the query. So it holds
 back by itself: where one document stands out by its words (as where one known item is sought), s_e is its score, and
 all others gain little. Estimates of unlike kinds err in unlike ways: the fewer of them have a word, the more it is
-doubted (with c = 1, one that a single estimate has counts for nothing). All are words of one BM25 query, one plan, which
-ranks at the cost of one. The query as typed is that of the sequential dependence model, in the first documents. Judged documents have no depths, all of them are one estimate,
-and they need not share words with the query: a = (θ̂^Q + r e) / (1 + r).
+doubted (with c = 1, one that a single estimate has counts for nothing). All are words of one BM25 query, one plan,
+which ranks at the cost of one. The query as typed is that of the sequential dependence model, in the first documents.
+Judged documents have no depths, all of them are one estimate, and they need not share words with the query:
+a = (θ̂^Q + r e) / (1 + r).
 """
 
 from __future__ import annotations
