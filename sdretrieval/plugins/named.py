@@ -65,7 +65,7 @@ def _of_pyserini(function: str, name: str) -> Mapping[Any, Mapping[Any, Any]] | 
     try:
         start_jvm()  # before Pyserini starts another
         search = importlib.import_module("pyserini.search")
-    except ImportError:
+    except (ImportError, OSError):  # Pyserini 2 fetches lists of names when it is imported
         return None
     get: Callable[[str], Mapping[Any, Mapping[Any, Any]]] = getattr(search, function)
     with _fetching(name), suppress(ValueError, KeyError):  # it knows no such name

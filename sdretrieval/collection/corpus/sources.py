@@ -340,7 +340,12 @@ def _zip_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
 
 
 def _bounded(opener: Callable[[], IO[bytes]], name: str, most: int) -> IO[bytes]:
-    stream = _known_compression(decompressed(opener(), name), name)
+    opened = opener()
+    try:
+        stream = _known_compression(decompressed(opened, name), name)
+    except BaseException:
+        opened.close()  # or the archive stays open
+        raise
     return io.BufferedReader(_Bounded(stream, name, most), 1 << 16)
 
 
