@@ -44,8 +44,8 @@ def _windows(ordered, cells, per_ms, first, last, t, reach):
     for half in (8, 4, 2, 1):
         for i in range(len(flat)):
             places[i] += half * (ordered[np.uint64(places[i] + half - 1)] < flat[i])
-    low, high = places.reshape(bounds.shape)
-    return np.maximum(low, first), np.minimum(high, last)
+    begin, after = places.reshape(bounds.shape)
+    return np.maximum(begin, first), np.minimum(after, last)
 
 
 @njit(cache=True, nogil=True)
