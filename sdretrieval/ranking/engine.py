@@ -32,7 +32,7 @@ from sdretrieval.ranking.notes import Note, PruneNote
 from sdretrieval.ranking.pruned import MOST_WORDS, NO_STEPS, Cells, Pruned, Steps
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel, strongest
-from sdretrieval.ranking.walk import NO_COMPLETION, Best, Completion, Walk, is_wide
+from sdretrieval.ranking.walk import NO_COMPLETION, Best, Completion, Walk, is_wide, not_a_number
 from sdretrieval.ranking.weighting import Weighting
 from sdretrieval.ranking.wrapper import Hooks, Others, View, followed, innermost, wrappers
 
@@ -543,9 +543,16 @@ class Engine:
         return docs[order], scores[order]
 
     def top_of_all(self, docs: np.ndarray, scores: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
-        """The same for many documents in ascending order, without holding other threads up."""
-        best = Best(self.snapshot, 1, depth, NO_COMPLETION, len(docs), ties=self.snapshot.docid_rank[docs])
-        best.add(0, len(docs), (scores + 0.0)[np.newaxis])  # a score of -0.0 is a score
+        """The same for many documents, without holding other threads up."""
+        ties, scores = self.snapshot.docid_rank[docs], scores + 0.0  # a score of -0.0 is a score
+        if len(docs) <= 2 * depth:  # as well ordered whole
+            keys, are_numbers = loops.order_keys(scores, ties)
+            if not are_numbers:
+                raise not_a_number()
+            order = np.argsort(keys)[::-1][:depth]
+            return docs[order], scores[order]
+        best = Best(self.snapshot, 1, depth, NO_COMPLETION, len(docs), ties=ties)
+        best.add(0, len(docs), scores[np.newaxis])
         return best.ranked(0)
 
     # -- threads -------------------------------------------------------------------------------------------------

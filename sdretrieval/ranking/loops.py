@@ -312,6 +312,17 @@ def ordered(single):
 
 
 @njit(cache=True, nogil=True)
+def order_keys(scores, tie):
+    """The keys of :func:`keep_best` of some scores; and False where one is not a number."""
+    keys = np.empty(len(scores), np.int64)
+    for i in range(len(scores)):
+        if scores[i] != scores[i]:
+            return keys, False
+        keys[i] = (ordered(np.float32(scores[i])) << 32) | tie[i]
+    return keys, True
+
+
+@njit(cache=True, nogil=True)
 def select(keys, values, depth):
     """Hoare's selection: move the ``depth`` largest keys to the front, their values with them; the least of these."""
     low, high = 0, len(keys) - 1

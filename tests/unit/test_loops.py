@@ -369,6 +369,16 @@ def test_keep_best_refuses_what_is_not_a_number():
     )
 
 
+def test_order_keys():
+    """The order is the ranking's: ties in single precision, signs, zeros and infinities among them."""
+    rng = np.random.default_rng(7)
+    scores = np.concatenate([rng.normal(size=200).round(1), [0.0, -0.0, np.inf, -np.inf, 1.0, 1.0 + 1e-9]])
+    tie = rng.permutation(len(scores)).astype(np.int32)
+    keys, are_numbers = loops.order_keys(scores, tie)
+    assert are_numbers and np.argsort(keys)[::-1].tolist() == rank_order(tie, scores).tolist()
+    assert not loops.order_keys(np.array([1.0, np.nan]), tie[:2])[1]
+
+
 def test_every_compiled_loop_is_compared_here():
     compiled = {name for name, value in vars(loops).items() if isinstance(value, Compiled) and name[0] != "_"}
     tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}

@@ -387,24 +387,23 @@ class AutoHooks(Hooks):
     def _told(self, engine: Engine, result: Result, found: Ranked) -> tuple[Told, float]:
         """What the first documents' times tell, and u."""
         docs, scores = found
-        unit, z = loops.standardised(scores, SPREAD_DEPTH, self.prior.docs)
-        times = self.times[docs].astype(np.float64)
+        unit, z, times, are_dated = loops.survey(docs, scores, self.times, SPREAD_DEPTH, self.prior.docs)
         allowed, there = self._there
         if allowed is not engine.allowed:  # of both passes of a query it is the same; threads may each look
             there = self.calendar.there(engine.allowed)
             self._there = engine.allowed, there
-        first = self._first(result, docs, times, z)
+        first = self._first(result, docs, times, z, are_dated)
         told = Told(self.prior, first, self.calendar, there)
         around = self._around(result.query, first, times[self.prior.docs :], there)
         if around is not None:
             told.ask(around, self.learnt.habit(around.time, engine.allowed is not None))
         return told, unit
 
-    def _first(self, result: Result, docs: np.ndarray, times: Floats, z: Floats) -> First:
+    def _first(self, result: Result, docs: np.ndarray, times: Floats, z: Floats, are_dated: bool) -> First:
         """The first documents, or the judged ones, which all rank first."""
         if result.feedback is None or not result.feedback.judged:
             times = times[: self.prior.docs]
-            if UNDATED not in times:
+            if are_dated:
                 places, ranks, w = _by_rank(len(times))
                 return First(places, times, ranks, z, w)
             places = np.flatnonzero(times != UNDATED)

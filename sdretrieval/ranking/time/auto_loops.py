@@ -17,26 +17,35 @@ LEVELS, NARROWEST = 24, 15 * 60_000.0  # windows, and the half-width of the narr
 PAST, END = 15, 2.0**63  # so many times of ms that no document has stand after the ordered ones
 
 
-@njit(inline="always")
-def _place(ordered, cells, per_ms, bound, after):
-    """The first place of a time not below ``bound``; or with ``after`` of one above it.
+@njit(cache=True, nogil=True)
+def _windows(ordered, cells, per_ms, first, last, t, reach):
+    """The places from ``first`` to ``last`` in the window t_j ± h_l, for each j and l: where they begin, and end.
 
-    ``cells`` are the places of equal steps along the range: a search in all the times would wait for memory. The last
-    sixteen steps of it are four comparisons without a branch, which the processor cannot guess wrong; PAST times beyond
-    all others stand at the end of ``ordered`` so that they may look there.
+    ``cells`` are the places of equal steps along the range: a search in all the times would wait for memory. Its last
+    four steps are made for all bounds together and without a branch, so that the processor neither waits nor guesses;
+    PAST times beyond all others stand at the end of ``ordered`` for them to look at. Times are whole numbers.
     """
-    cell = int(min(max((bound - ordered[0]) * per_ms, 1.0), len(cells) - 3.0))
-    low, high = np.int64(cells[cell - 1]), np.int64(cells[cell + 2])
-    while high - low > PAST:
-        middle = (low + high) // 2
-        if ordered[middle] < bound or (after and ordered[middle] == bound):
-            low = middle + 1
-        else:
-            high = middle
+    bounds = np.empty((2, len(t), len(reach)))
+    for j in range(len(t)):
+        bounds[0, j] = t[j] - reach
+        bounds[1, j] = t[j] + reach + 0.5
+    flat, start, end = bounds.reshape(-1), ordered[0], len(cells) - 3.0
+    places = np.empty(len(flat), np.int64)
+    for i in range(len(flat)):
+        cell = int(min(max((flat[i] - start) * per_ms, 1.0), end))
+        low, high = np.int64(cells[cell - 1]), np.int64(cells[cell + 2])
+        while high - low > PAST:
+            middle = (low + high) // 2
+            if ordered[middle] < flat[i]:
+                low = middle + 1
+            else:
+                high = middle
+        places[i] = low
     for half in (8, 4, 2, 1):
-        time = ordered[low + half - 1]
-        low += half * (time <= bound if after else time < bound)
-    return low
+        for i in range(len(flat)):
+            places[i] += half * (ordered[np.uint64(places[i] + half - 1)] < flat[i])
+    begin, after = places.reshape(bounds.shape)
+    return np.maximum(begin, first), np.minimum(after, last)
 
 
 @njit(cache=True, nogil=True)
@@ -48,14 +57,13 @@ def masses(ordered, cells, per_ms, first, last, before, t, reach):
     """
     n, levels, range_only = len(t), len(reach), len(before) == 0
     total = max(last - first if range_only else before[len(before) - 1], 1)
-    out = np.ones((n, levels))
+    out, (low, high) = np.ones((n, levels)), _windows(ordered, cells, per_ms, first, last, t, reach)
     for j in range(n):
         for k in range(levels):
-            low = max(_place(ordered, cells, per_ms, t[j] - reach[k], False), first)
-            high = min(_place(ordered, cells, per_ms, t[j] + reach[k], True), last)
-            if low == first and high == last:  # all of them are in this window, and in the wider ones
+            begin, end = low[j, k], high[j, k]
+            if begin == first and end == last:  # all of them are in this window, and in the wider ones
                 break
-            out[j, k] = max(high - low if range_only else before[high] - before[low], 1) / total
+            out[j, k] = max(end - begin if range_only else before[end] - before[begin], 1) / total
     return out
 
 
@@ -65,14 +73,13 @@ def crowds(ordered, cells, per_ms, first, last, before, t, reach, most):
 
     Ascending, none twice; documents that are not there may be among them.
     """
-    spans = np.zeros((len(t), 2), np.int64)
+    spans, (low, high) = np.zeros((len(t), 2), np.int64), _windows(ordered, cells, per_ms, first, last, t, reach)
     for j in range(len(t)):
         for k in range(len(reach)):
-            low = max(_place(ordered, cells, per_ms, t[j] - reach[k], False), first)
-            high = min(_place(ordered, cells, per_ms, t[j] + reach[k], True), last)
-            if (high - low if len(before) == 0 else before[high] - before[low]) > most:
+            begin, end = low[j, k], high[j, k]
+            if (end - begin if len(before) == 0 else before[end] - before[begin]) > most:
                 break
-            spans[j] = low, max(low, high)
+            spans[j] = begin, max(begin, end)
     spans, n = spans[np.argsort(spans[:, 0])], 0
     out = np.empty((spans[:, 1] - spans[:, 0]).sum(), np.int64)
     end = 0
@@ -116,6 +123,17 @@ def standardised(scores, depth, n):
     if not 0.0 < spread < inf:
         return 0.0, z
     return spread, (scores[: len(z)] - best.mean()) / spread
+
+
+@njit(cache=True, nogil=True)
+def survey(docs, scores, times, depth, n):
+    """Of ranked documents what :func:`standardised` gives, their times, and whether the ``n`` best all have one."""
+    spread, z = standardised(scores, depth, n)
+    own, are_dated = np.empty(len(docs)), True
+    for i in range(len(docs)):
+        own[i] = times[docs[i]]
+        are_dated &= i >= n or own[i] != UNDATED
+    return spread, z, own, are_dated
 
 
 @njit(inline="always")
