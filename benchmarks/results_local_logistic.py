@@ -28,7 +28,7 @@ from sdretrieval.evaluate.significance import paired_t
 from sdretrieval.learn.classify.local_logistic import LocalLogisticRegression
 
 BANDWIDTHS = (3.0, 6.0, 12.0, 24.0, 48.0, inf)
-STRENGTHS = (10.0, 100.0, 1000.0)
+STRENGTHS = (10.0, 100.0)
 SPLIT = 10  # not one of those (from 0 on) that were looked at while the settings were made
 FITS = 6  # of cross-validation, for each candidate
 FIRST = 6  # test months have at least so many before them
