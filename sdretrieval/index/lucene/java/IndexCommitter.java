@@ -1,4 +1,5 @@
 import java.io.IOException;
+import java.lang.invoke.MethodHandles;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
@@ -50,9 +51,20 @@ public final class IndexCommitter {
           writer.addIndexes(source);
         }
       }
-      if (expunge) writer.forceMergeDeletes();
+      if (expunge) expunge(writer);
       if (!notes.isEmpty()) writer.setLiveCommitData(Map.of("sdretrieval", notes).entrySet());
       writer.commit();
+    }
+  }
+
+  /** The method returns nothing in Lucene 9 and something in Lucene 10: compiled for one, it is not found in the other. */
+  private static void expunge(IndexWriter writer) throws IOException {
+    try {
+      MethodHandles.publicLookup().unreflect(IndexWriter.class.getMethod("forceMergeDeletes")).invoke(writer);
+    } catch (IOException | RuntimeException | Error thrown) {
+      throw thrown;
+    } catch (Throwable thrown) {
+      throw new IOException(thrown);
     }
   }
 }
