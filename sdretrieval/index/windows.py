@@ -7,7 +7,7 @@ import numpy as np
 from sdretrieval.core.compiled import njit
 
 _BITS = 16  # of the lower part of a place
-_AHEAD, _LINE = 16, 16  # documents, and numbers in a line of the cache
+_AHEAD, _LINE = 32, 16  # documents, and numbers in a line of the cache
 
 
 @njit(cache=True, nogil=True)
@@ -51,6 +51,8 @@ def count_windows(
             for j in range(i, min(i + _AHEAD, len(docs))):
                 for k in range(doc_ptr[docs[j]], doc_ptr[docs[j] + 1], _LINE):
                     warm += doc_terms[k] + doc_counts[k]
+                for k in range(starts[docs[j]], starts[docs[j] + 1], 2 * _LINE):
+                    warm += low[k]
         d = docs[i]
         at, filled, k = starts[d], 0, doc_ptr[d]
         for t in range(len(terms)):

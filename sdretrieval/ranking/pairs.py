@@ -36,7 +36,8 @@ PAPER = (0, 6, False)
 
 def neighbours(query: Query, in_order: float, near: float) -> Pairs | None:
     """The neighbours in a query, weighed alike for each time they are typed; None where there are none."""
-    found = Counter(pair for pair in pairwise(query.order) if np.isin(pair, query.terms).all())
+    known = set(query.terms.tolist())
+    found = Counter(pair for pair in pairwise(query.order) if known.issuperset(pair))
     if not found or not (in_order or near):
         return None
     times = np.array(list(found.values()), dtype=np.float64)
