@@ -21,7 +21,7 @@ from sdretrieval.core.array_folder import ArrayFolder, Rule, array_file, map_arr
 from sdretrieval.core.disk import disk_errors_explained, remove
 from sdretrieval.core.errors import IndexProblem
 from sdretrieval.index.lucene.export import export_positions
-from sdretrieval.index.snapshot import Snapshot, building, snapshot_folder
+from sdretrieval.index.snapshot import Snapshot, building
 from sdretrieval.index.snapshot_format import SNAPSHOT
 
 NAME = "positions"
@@ -42,7 +42,8 @@ class Positions:
         self.rows = snapshot.doc_ptr, snapshot.doc_terms, snapshot.doc_counts
         self.starts, self.low, self.high = (arrays[name] for name in POSITIONS.types)
         # Compiled loops rely on it, and see to it that the counts of a row stay within its places.
-        if len(self.starts) != snapshot.n_docs + 1 or len(self.high) not in (0, len(self.low)):
+        fits = len(self.starts) == snapshot.n_docs + 1 and self.starts[-1] == len(self.low)
+        if not fits or len(self.high) not in (0, len(self.low)):
             raise _damaged(f"{len(self.starts) - 1} documents, {len(self.low)} and {len(self.high)} places")
 
     def counted(
@@ -101,7 +102,7 @@ def has_positions(snapshot: Snapshot) -> bool:
 def _arrays(snapshot: Snapshot) -> dict[str, np.ndarray]:
     if snapshot.places is not None:
         return snapshot.places
-    folder = _folder(snapshot)
+    folder = None if snapshot.folder is None else snapshot.folder / NAME
     if folder is None or (snapshot.index is None and POSITIONS.problem(folder) is not None):
         raise NoPositions(
             f"the collection {snapshot.name} has no positions of words, and the model asks for them",
@@ -124,12 +125,6 @@ def _arrays(snapshot: Snapshot) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _folder(snapshot: Snapshot) -> Path | None:
-    if snapshot.index is not None:
-        return snapshot_folder(snapshot.index) / snapshot.fingerprint / NAME
-    return None if snapshot.folder is None else snapshot.folder / NAME
-
-
 def _export(snapshot: Snapshot, index: Path, aside: Path, folder: Path) -> None:
     segments = export_positions(index, array_file(aside, _TAKEN))
     if segments is not None:
@@ -139,16 +134,11 @@ def _export(snapshot: Snapshot, index: Path, aside: Path, folder: Path) -> None:
             is_same = False
         if not is_same:
             raise IndexProblem(f"the index {index} has changed since it was opened", remedy="Open it again.")
-    write_positions(snapshot, None if segments is None else map_array(aside, _TAKEN, "<i4"), aside)
+    arrays = {name: np.zeros(int(name == "starts"), dtype=dtype) for name, dtype in POSITIONS.types.items()}
+    POSITIONS.write(aside, arrays if segments is None else _by_document(snapshot, map_array(aside, _TAKEN, "<i4")))
     array_file(aside, _TAKEN).unlink()
     remove(folder)
     aside.rename(folder)
-
-
-def write_positions(snapshot: Snapshot, by_term: np.ndarray | None, folder: Path) -> None:
-    """The folder of a collection's positions, given term by term, or of one that has none."""
-    nothing = {name: np.zeros(int(name == "starts"), dtype=dtype) for name, dtype in POSITIONS.types.items()}
-    POSITIONS.write(folder, nothing if by_term is None else _by_document(snapshot, by_term))
 
 
 def _by_document(snapshot: Snapshot, by_term: np.ndarray) -> dict[str, np.ndarray]:

@@ -281,8 +281,8 @@ def open_snapshot(index: str | os.PathLike[str], *, rebuild: bool = False, date_
         if problem is None and not rebuild:
             analyzer = AnalyzerSpec.from_json(commit.notes.get("analyzer", {}))
             with suppress(FileNotFoundError):
-                arrays = SNAPSHOT.map(folder)
-                return Snapshot(arrays, analyzer=analyzer, name=index.name, fingerprint=folder.name, index=index)
+                about: dict[str, Any] = {"name": index.name, "fingerprint": folder.name, "index": index}
+                return Snapshot(SNAPSHOT.map(folder), analyzer=analyzer, **about, folder=folder)
         else:
             done = _build(commit, folder, date_field, replace=rebuild)
             rebuild = rebuild and not done
