@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import cache, update_wrapper
 from typing import Any
 
-__all__ = ["Compiled", "njit", "plain_loops"]
+__all__ = ["Compiled", "ask_ahead", "njit", "plain_loops"]
 
 _lock = threading.RLock()
 _is_plain = False
@@ -38,6 +38,16 @@ class Compiled:
             if self._dispatcher is None:
                 self._dispatcher = _numba_njit()(**self.targetoptions)(self.py_func)
             return self._dispatcher
+
+
+class AskAhead:
+    """``ask_ahead(array, i)`` in a loop: array[i] is read soon, and memory may begin to bring it. Changes no result."""
+
+    def __call__(self, array: Any, i: int) -> None:
+        """Where Python runs the loop there is nothing to gain."""
+
+
+ask_ahead = AskAhead()
 
 
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -74,4 +84,30 @@ def _numba_njit() -> Any:
 
     IndexDataCacheFile.load = load_or_forget  # type: ignore[method-assign]
     typeof_impl.register(Compiled, lambda function, _: types.Dispatcher(function.dispatcher()))  # where loops call it
+    prefetch = _prefetching()
+    asking = njit(lambda array, i: prefetch(array, i))  # held here: numba's type of it does not
+    typeof_impl.register(AskAhead, lambda function, _: types.Dispatcher(asking))
     return njit
+
+
+def _prefetching() -> Any:
+    """The processor's instruction, for numba: it fails nowhere, also not beyond the end of an array."""
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic
+
+    @intrinsic
+    def prefetch(context: Any, array: Any, i: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+            first = context.make_array(signature.args[0])(context, builder, given[0]).data
+            place = builder.bitcast(builder.gep(first, [given[1]]), byte)
+            wanted = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+            to_read, near, data = (ir.Constant(number, value) for value in (0, 3, 1))
+            call = builder.module.declare_intrinsic("llvm.prefetch", [byte], wanted)
+            builder.call(call, [place, to_read, near, data])
+            return context.get_dummy_value()
+
+        return types.void(array, i), generate
+
+    return prefetch

@@ -101,6 +101,11 @@ class Snapshot:
         """In how many documents each term stands."""
         return np.diff(self.term_ptr)
 
+    @cached_property
+    def most_words(self) -> int:
+        """How many different words the document with the most has."""
+        return int(np.diff(self.doc_ptr).max(initial=0))
+
     @property
     def p_collection(self) -> np.ndarray:
         """General English, θ^GE: the relative frequency of each term in the whole collection."""

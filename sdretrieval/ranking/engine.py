@@ -31,6 +31,7 @@ from sdretrieval.ranking.feedback import Feedback, Rows
 from sdretrieval.ranking.notes import Note, PruneNote
 from sdretrieval.ranking.pruned import MOST_WORDS, NO_STEPS, Cells, Pruned, Steps
 from sdretrieval.ranking.query import Query
+from sdretrieval.ranking.sieve import sifted
 from sdretrieval.ranking.term_model import TermModel, strongest
 from sdretrieval.ranking.walk import NO_COMPLETION, Best, Completion, Walk, is_wide, not_a_number
 from sdretrieval.ranking.weighting import Weighting
@@ -401,18 +402,24 @@ class Engine:
         """The same for plans of one weighting, without scoring all documents; None where that cannot be, or is not
         worth it."""
         wide, weighting = is_wide(plans[0].model), plans[0].weighting
-        cells = None
-        if self.snapshot.n_docs >= BOUNDS_FROM * (WIDE_FACTOR if wide else 1):
-            cells = self._cells(weighting)
-        bounded = [cells is not None and len(plan.model) <= MOST_WORDS for plan in plans]
-        if cells is None or not any(bounded):
-            return [None] * len(plans)
+        cells = self._cells(weighting) if self.snapshot.n_docs >= BOUNDS_FROM else None
+        bounded = [i for i, plan in enumerate(plans) if cells is not None and len(plan.model) <= MOST_WORDS]
+        found: list[Ranked | None] = [None] * len(plans)
+        if wide and bounded:
+            searched = self._pruned([plans[i] for i in bounded])
+            for number, ranked in zip(bounded, sifted(searched, depth, self._spans(), self.each), strict=True):
+                found[number] = ranked
+            enough = self.snapshot.n_docs >= BOUNDS_FROM * WIDE_FACTOR
+            bounded = [i for i in bounded if found[i] is None and enough]
+        if cells is None or not bounded:
+            return found
         n_blocks = self.snapshot.compact.n_blocks
         edges = [part * n_blocks // self.threads for part in range(self.threads + 1)]
         spans = [span for span in pairwise(edges) if span[0] < span[1]]
-        searched = self._pruned([plan for plan, is_bounded in zip(plans, bounded, strict=True) if is_bounded])
-        found = iter(searched.best(depth, cells, spans, self.each))
-        return [next(found) if is_bounded else None for is_bounded in bounded]
+        searched = self._pruned([plans[i] for i in bounded])
+        for number, ranked in zip(bounded, searched.best(depth, cells, spans, self.each), strict=True):
+            found[number] = ranked
+        return found
 
     def _pruned(self, plans: Sequence[Plan]) -> Pruned:
         """Of plans of one weighting."""

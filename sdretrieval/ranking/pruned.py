@@ -143,8 +143,8 @@ class Pruned:
             docs, bounds, reached = np.concatenate(found[0]), np.concatenate(found[1]), max(found[2])
             if pruned_loops.are_too_many(docs, depth, most):
                 return *nothing, pruned_loops.UNBOUNDED
-            how = completed, scale, *self._scoring(number)
-            docs, scores, keys, floor, _ = pruned_loops.best_rows(docs, bounds, depth, *how)
+            how = completed, scale, *self.scoring(number)
+            docs, scores, keys, floor = pruned_loops.best_rows(docs, bounds, depth, *how)
             least = pruned_loops.in_units(floor, completed, scale)
             if least >= reached:  # else the guess was too high
                 break
@@ -152,7 +152,7 @@ class Pruned:
 
     def scored(self, docs: np.ndarray) -> np.ndarray:
         """Scores of documents by the only plan, to the bits of exhaustive scoring; -0.0 where they have no word."""
-        scores, *_ = pruned_loops.score_rows(docs, *self._scoring(0))
+        scores, _ = pruned_loops.score_rows(docs, *self.scoring(0))
         if np.isnan(scores).any():
             raise not_a_number()
         return scores
@@ -180,7 +180,7 @@ class Pruned:
         plan, ptr = self.plans[number], self._ptr
         return plan.model.terms, plan.model.weights, self.A[ptr[number] : ptr[number + 1]], plan.weighting.kind
 
-    def _scoring(self, number: int) -> tuple[Any, ...]:
+    def scoring(self, number: int) -> tuple[Any, ...]:
         """What pruned_loops.score_rows takes besides documents."""
         c, (terms, weights, A, kind) = self.completion, self._plan(number)
         given = terms, weights, A, self.B, c.group, kind, self.snapshot.docid_rank, c.static, c.share

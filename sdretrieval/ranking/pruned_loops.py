@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sdretrieval.core.compiled import njit
+from sdretrieval.core.compiled import ask_ahead, njit
 from sdretrieval.index.compact import BITS, SINGLE
 from sdretrieval.ranking.loops import evidence, first_at, ordered, select, untouched
 
@@ -19,7 +19,8 @@ PLACES = 1 << 13  # of the hash table
 STRETCH = 16  # postings compared at once
 PART = 256  # documents looked over at a time, as most have none that may be among the best
 CHUNK = 64  # … where some do; words of a row
-AHEAD, LINE = 32, 16  # rows fetched ahead; numbers of a row that the processor fetches at once
+AHEAD, LINE = 32, 16  # rows asked for ahead; numbers of a row that the processor fetches at once
+ASKED, LINE_BYTES = 4096, 64  # postings of the next list asked for ahead, the rest follow by themselves; bytes at once
 SCANNING = 4096  # postings that can be walked while a block is looked over
 LOOKING_UP = 20  # … while a document is looked up in a list
 SCORING = 600  # … while a document is scored from its row
@@ -206,6 +207,16 @@ def _highest_of(sums, left, size):
 
 
 @njit(inline="always")
+def _ask_for(docs, cells, start, stop):
+    """Ask memory for the list that is walked next."""
+    stop = min(stop, start + ASKED)
+    for k in range(start, stop, LINE_BYTES // 2):
+        ask_ahead(docs, k)
+    for k in range(start, stop, LINE_BYTES):
+        ask_ahead(cells, k)
+
+
+@njit(inline="always")
 def _add(sums, docs, cells, table):
     for k in range(len(docs)):
         sums[docs[k]] += table[cells[k]]
@@ -261,6 +272,8 @@ def _walk(sums, lists, rest, starts, stops, left, block_docs, block_cells, units
                 look = j - (j > 0 and 4 * LOOKING_UP * n < walked)
         if n == 0 or (n > 0 and SCORING * n < left[j]):
             return n, look, rest[j]
+        if j + 1 < len(lists):
+            _ask_for(block_docs, block_cells, starts[j + 1], stops[j + 1])
         docs, cells = block_docs[starts[j] : stops[j]], block_cells[starts[j] : stops[j]]
         if n > 0 and LOOKING_UP * n < size:
             _look_up(sums, found, n, docs, cells, units[lists[j, 0]])
@@ -375,7 +388,7 @@ def _best(
         )  # fmt: skip
         if are_too_many(docs, depth, most):
             return *nothing, UNBOUNDED
-        docs, scores, keys, floor, _ = best_rows(
+        docs, scores, keys, floor = best_rows(
             docs, bounds, depth, completed, scale, doc_ptr, doc_terms, doc_counts, terms, weights, A, B, group, kind,
             tie, static, share, completion,
         )  # fmt: skip
@@ -425,7 +438,7 @@ def best_rows(docs, bounds, depth, completed, scale, *given):
     for i in range(len(docs)):
         chosen[n] = docs[i]
         n += bounds[i] >= first
-    scores, keys, warm = score_rows(chosen[:n], *given)
+    scores, keys = score_rows(chosen[:n], *given)
     met = _met(chosen, 0, n, scores, keys)
     scores, keys = scores[:met], keys[:met]
     least = in_units(_last(scores, keys, depth), completed, scale)
@@ -435,10 +448,10 @@ def best_rows(docs, bounds, depth, completed, scale, *given):
             chosen[m] = docs[i]
             m += 1
     if m > met:
-        others, their_keys, _ = score_rows(chosen[met:m], *given)
+        others, their_keys = score_rows(chosen[met:m], *given)
         m = met + _met(chosen, met, m, others, their_keys)
         scores, keys = np.concatenate((scores, others[: m - met])), np.concatenate((keys, their_keys[: m - met]))
-    return chosen[:m], scores, keys, _last(scores, keys, depth), warm
+    return chosen[:m], scores, keys, _last(scores, keys, depth)
 
 
 @njit(inline="always")
@@ -468,21 +481,24 @@ def in_units(floor, completed, scale):
 
 @njit(cache=True, nogil=True)
 def score_rows(docs, doc_ptr, doc_terms, doc_counts, terms, weights, A, B, group, kind, tie, static, share, completion):
-    """Scores of given documents, each from its row, and their keys: see loops.keep_best; and a number of no use.
+    """Scores of given documents, each from its row, and their keys: see loops.keep_best.
 
     Σ_w s_w φ is added as loops.score_narrow adds. A document that has none of the words gets -0.0 and nothing added to
     it. All in one function: handing arrays on for each document takes longer than its words.
     """
-    words, met, warm, last = hashed(terms), np.empty(CHUNK + 1, np.int64), 0, len(doc_terms) - 1
+    words, met = hashed(terms), np.empty(CHUNK + 1, np.int64)
     (g, mass, constant), scores, keys = completion, np.empty(len(docs)), np.empty(len(docs), np.int64)
     for first in range(0, len(docs), AHEAD):
         end = min(first + AHEAD, len(docs))
-        for i in range(first, end):  # read the beginnings of rows: the processor waits for memory once for all of them
-            warm += group[docs[i]] + doc_ptr[docs[i]] + tie[docs[i]]
+        for i in range(end, min(end + AHEAD, len(docs))):  # what says where the rows after these begin
+            ask_ahead(doc_ptr, docs[i])
+            ask_ahead(group, docs[i])
+            ask_ahead(tie, docs[i])
         for i in range(first, end):
             at = doc_ptr[docs[i]]
             for k in range(at, at + 3 * LINE, LINE):
-                warm += doc_terms[min(k, last)] + doc_counts[min(k, last)]
+                ask_ahead(doc_terms, k)
+                ask_ahead(doc_counts, k)
         for i in range(first, end):
             d, value = docs[i], -0.0
             of_length, stop = group[d], doc_ptr[d + 1]
@@ -507,7 +523,7 @@ def score_rows(docs, doc_ptr, doc_terms, doc_counts, terms, weights, A, B, group
                     value += mass * share[of_length]
                 value += constant
             scores[i], keys[i] = value, (ordered(np.float32(value)) << 32) | tie[d]
-    return scores, keys, warm
+    return scores, keys
 
 
 @njit(inline="always")

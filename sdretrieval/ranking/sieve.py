@@ -1,0 +1,144 @@
+"""The best documents of many wide plans in one reading of all rows: those of exhaustive scoring, to the bit.
+
+A relevance model or SD class over the whole vocabulary has so many words that hardly a posting can be left out. But
+plans of a batch share most of their words. So the documents' rows are read once for all of them: each word's evidence
+is computed once, and added, times the word's weight in each plan, to a sum for each plan in single precision, several
+at a time. The weights are rounded up by more than all later rounding comes to, so that a sum bounds the score.
+
+Somewhat more documents are kept than are asked for, and scored from their rows as exhaustive scoring scores them. If
+the last of the best is above the bound of all that were left out, it is proven that none of these belongs among the
+best; else (many equal scores at the end) the plan is left to the other ways of scoring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sdretrieval.ranking import pruned_loops, sieve_loops
+from sdretrieval.ranking.pruned import Pruned
+from sdretrieval.ranking.walk import NO_LIMIT, not_a_number
+
+Span = tuple[int, int]
+Found = tuple[np.ndarray, np.ndarray] | None
+LANES = 16  # there are so many sums, or twice, or three, or four times as many
+READING, ADDING = 2.0, 1 / 16  # postings walked for a plan alone while one is read for all, and while one is added
+ROUNDING = 2.0**-20  # of what is added up in single precision
+UNEQUAL = 2.0**-22  # scores this far apart, by their size, are not equal in single precision
+
+
+def sifted(search: Pruned, depth: int, spans: Sequence[Span], each: Callable[..., list[Any]]) -> list[Found]:
+    """For each plan of a search its best documents in rank order and their scores; None where they are not proven, or
+    where reading all rows does not pay. ``spans`` of documents, for threads."""
+    sieve, depth = Sieve(search, _bounded(search)), min(depth, search.snapshot.n_docs)
+    found: list[Found] = [None] * len(search.plans)
+    if depth < 1 or not sieve.pays:
+        return found
+    kept = depth + depth // 8 + LANES
+    parts = each(lambda span: sieve.sift(span, kept), spans)
+    for lane, number in enumerate(sieve.numbers):
+        docs = np.concatenate([docs[lane, : filled[lane]] for docs, filled, _ in parts])
+        left_out = max(sieve.highest(lane, float(floors[lane])) for _, _, floors in parts)
+        found[number] = _proven(search, number, docs, depth, left_out)
+    return found
+
+
+def _bounded(search: Pruned) -> list[int]:
+    """The plans whose scores sums can bound: weights and what needs no postings are finite, and no weight is negative."""
+    c = search.completion
+    others = np.isfinite(c.g) & np.isfinite(c.mass) & np.isfinite(c.constant)
+    weights = [plan.model.weights for plan in search.plans]
+    return [i for i, w in enumerate(weights) if others[i] and len(w) and w.min() >= 0.0 < w.max() < np.inf]
+
+
+def _proven(search: Pruned, number: int, docs: np.ndarray, depth: int, left_out: float) -> Found:
+    """The best of the documents; None where one that was left out may be among them."""
+    docs = np.sort(docs)
+    scores, keys = pruned_loops.score_rows(docs, *search.scoring(number))
+    if np.isnan(scores).any():
+        raise not_a_number()
+    order = np.argsort(keys)[::-1][:depth]
+    if left_out > -np.inf:
+        last = scores[order[-1]] if len(order) == depth else -np.inf
+        if not left_out < last - UNEQUAL * abs(last):
+            return None
+    return docs[order], scores[order]
+
+
+@dataclass(frozen=True, eq=False)
+class Sieve:
+    """Some plans of a search, a lane for each. A lane's numbers are in units of the plan's largest weight."""
+
+    search: Pruned
+    numbers: Sequence[int]
+
+    @property
+    def pays(self) -> bool:
+        s = self.search.snapshot
+        postings = sum(int(s.df[self.search.plans[i].model.terms].sum()) for i in self.numbers)
+        return postings > s.n_postings * (READING + ADDING * self._n_lanes)
+
+    def sift(self, span: Span, depth: int) -> Any:
+        """See sieve_loops.sift."""
+        s, c, (A, place, weights) = self.search.snapshot, self.search.completion, self._words
+        allowed = NO_LIMIT if self.search.allowed is None else self.search.allowed
+        rows = s.doc_ptr, s.doc_terms, s.doc_counts, c.group
+        kind = self.search.plans[0].weighting.kind
+        words = place, A, self.search.B, kind, weights, sieve_loops.log_table()
+        others = self._static, self._share, *(self._lanes(values / self._units) for values in (c.g, c.mass))
+        return sieve_loops.sift(*rows, *span, allowed, *words, *others, depth)
+
+    def highest(self, lane: int, floor: float) -> float:
+        """The most that the score of a document comes to whose sum is at most ``floor``."""
+        number, c = self.numbers[lane], self.search.completion
+        others = abs(c.g[number]) * self._most(self._static) + abs(c.mass[number]) * self._most(self._share)
+        unit = self._units[number]
+        return unit * floor + ROUNDING * (unit * abs(floor) + others) + float(c.constant[number])
+
+    @staticmethod
+    def _most(values: np.ndarray) -> float:
+        return float(np.abs(values).max()) if len(values) else 0.0
+
+    @property
+    def _n_lanes(self) -> int:
+        return -(-len(self.numbers) // LANES) * LANES
+
+    def _lanes(self, values: np.ndarray) -> np.ndarray:
+        lanes = np.zeros(self._n_lanes, dtype=np.float32)
+        lanes[: len(self.numbers)] = values[self.numbers]
+        return lanes
+
+    @cached_property
+    def _units(self) -> np.ndarray:
+        return np.array([plan.model.weights.max(initial=0.0) or 1.0 for plan in self.search.plans])
+
+    @cached_property
+    def _static(self) -> np.ndarray:
+        return self.search.completion.static.astype(np.float32)
+
+    @cached_property
+    def _share(self) -> np.ndarray:
+        return self.search.completion.share.astype(np.float32)
+
+    @cached_property
+    def _words(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """A_w of the words of all plans, the frequent ones first; the place of each term among them; their weights."""
+        s, plans = self.search.snapshot, self.search.plans
+        used = np.unique(np.concatenate([plans[i].model.terms for i in self.numbers]))
+        used = used[np.argsort(-s.df[used], kind="stable")]
+        place = np.full(s.n_terms, -1, dtype=np.int32)
+        place[used] = np.arange(len(used), dtype=np.int32)
+        weights = np.full((len(used) + 1, self._n_lanes), -0.0, dtype=np.float32)  # -0.0 says that a word is not met
+        more = 1.0 + (s.most_words + 8) * 2.0**-22  # twice what rounding may come to
+        A = np.empty(len(used))
+        for lane, number in enumerate(self.numbers):
+            model = plans[number].model
+            weights[place[model.terms], lane] = np.maximum(model.weights / self._units[number], 1e-20) * more
+        terms = np.concatenate([plan.model.terms for plan in plans])
+        is_used = place[terms] >= 0
+        A[place[terms[is_used]]] = self.search.A[is_used]
+        return A, place, weights
