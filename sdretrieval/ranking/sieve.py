@@ -28,6 +28,7 @@ Found = tuple[np.ndarray, np.ndarray] | None
 LANES = 16  # there are so many sums, or twice, or three, or four times as many
 READING, ADDING = 2.0, 1 / 16  # postings walked for a plan alone while one is read for all, and while one is added
 ROUNDING = 2.0**-20  # of what is added up in single precision
+LARGEST = 2.0**96  # of A_w · B_D: times any count it has a logarithm in single precision
 UNEQUAL = 2.0**-22  # scores this far apart, by their size, are not equal in single precision
 
 
@@ -48,11 +49,18 @@ def sifted(search: Pruned, depth: int, spans: Sequence[Span], each: Callable[...
 
 
 def _bounded(search: Pruned) -> list[int]:
-    """The plans whose scores sums can bound: weights and what needs no postings are finite, and no weight is negative."""
-    c = search.completion
-    others = np.isfinite(c.g) & np.isfinite(c.mass) & np.isfinite(c.constant)
-    weights = [plan.model.weights for plan in search.plans]
-    return [i for i, w in enumerate(weights) if others[i] and len(w) and w.min() >= 0.0 < w.max() < np.inf]
+    """The plans whose scores sums can bound: all is finite, and neither weights nor factors of words are negative."""
+    c, ptr = search.completion, np.cumsum([0, *(len(plan.model) for plan in search.plans)])
+    others, factors = (
+        np.isfinite(c.g) & np.isfinite(c.mass) & np.isfinite(c.constant),
+        LARGEST / search.B.max(initial=1),
+    )
+    bounded = []
+    for i, plan in enumerate(search.plans):
+        w, A = plan.model.weights, search.A[ptr[i] : ptr[i + 1]]
+        if len(w) and others[i] and w.min() >= 0.0 < w.max() < np.inf and A.min() >= 0.0 and A.max() < most:
+            bounded.append(i)
+    return bounded
 
 
 def _proven(search: Pruned, number: int, docs: np.ndarray, depth: int, left_out: float) -> Found:
@@ -80,7 +88,7 @@ class Sieve:
     def pays(self) -> bool:
         s = self.search.snapshot
         postings = sum(int(s.df[self.search.plans[i].model.terms].sum()) for i in self.numbers)
-        return postings > s.n_postings * (READING + ADDING * self._n_lanes)
+        return bool(self.numbers) and postings > s.n_postings * (READING + ADDING * self._n_lanes)
 
     def sift(self, span: Span, depth: int) -> Any:
         """See sieve_loops.sift."""
@@ -93,7 +101,9 @@ class Sieve:
         return sieve_loops.sift(*rows, *span, allowed, *words, *others, depth)
 
     def highest(self, lane: int, floor: float) -> float:
-        """The most that the score of a document comes to whose sum is at most ``floor``."""
+        """The most that the score of a document comes to whose sum is at most ``floor``; -inf for no document."""
+        if floor == -np.inf:
+            return floor
         number, c = self.numbers[lane], self.search.completion
         others = abs(c.g[number]) * self._most(self._static) + abs(c.mass[number]) * self._most(self._share)
         unit = self._units[number]

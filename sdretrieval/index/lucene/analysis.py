@@ -33,13 +33,16 @@ def java_analyzer(spec: AnalyzerSpec) -> Any:
 
 
 def words_by(analyzer: Any) -> Callable[[str], list[str]]:
-    """Text to words by a Lucene analyzer, in one call to Java per text."""
+    """Text to words by a Lucene analyzer. They come as one string: to fetch each by itself takes a call to Java."""
     analyze_text = java_class("io.anserini.analysis.AnalyzerUtils").analyze
     from jnius import JavaException  # starts Java
 
     def words(text: str) -> list[str]:
         try:
-            return [str(word) for word in analyze_text(analyzer, text).toArray()]
+            found = analyze_text(analyzer, text)
+            n, shown = int(found.size()), str(found.toString())  # [one, two]
+            parts = shown[1:-1].split(", ") if n else []
+            return parts if len(parts) == n else [str(word) for word in found.toArray()]
         except JavaException as error:
             raise _lacking(error) from None
 
