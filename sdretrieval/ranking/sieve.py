@@ -51,10 +51,8 @@ def sifted(search: Pruned, depth: int, spans: Sequence[Span], each: Callable[...
 def _bounded(search: Pruned) -> list[int]:
     """The plans whose scores sums can bound: all is finite, and neither weights nor factors of words are negative."""
     c, ptr = search.completion, np.cumsum([0, *(len(plan.model) for plan in search.plans)])
-    others, factors = (
-        np.isfinite(c.g) & np.isfinite(c.mass) & np.isfinite(c.constant),
-        LARGEST / search.B.max(initial=1),
-    )
+    others = np.isfinite(c.g) & np.isfinite(c.mass) & np.isfinite(c.constant)
+    most = LARGEST / search.B.max(initial=1.0)
     bounded = []
     for i, plan in enumerate(search.plans):
         w, A = plan.model.weights, search.A[ptr[i] : ptr[i + 1]]
