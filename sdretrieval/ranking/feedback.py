@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.index.statistics import Statistics
-from sdretrieval.ranking import loops
+from sdretrieval.ranking import feedback_loops, loops
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.weighting import Dirichlet, JelinekMercer, Weighting
@@ -18,12 +18,16 @@ from sdretrieval.ranking.weighting import Dirichlet, JelinekMercer, Weighting
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The term counts of a few documents, one sparse row each."""
+    """The term counts of a few documents, one sparse row each; ``whole`` has more rows, of which these are the first.
+
+    What is summed over words is summed over those of the rows alone, by their places in the ``vocabulary``.
+    """
 
     ptr: np.ndarray
     terms: np.ndarray
     counts: np.ndarray
     lengths: np.ndarray
+    whole: Rows | None = None
 
     @classmethod
     def of(cls, snapshot: Snapshot, docs: np.ndarray) -> Rows:
@@ -50,48 +54,62 @@ class Rows:
     def first(self, n: int) -> Rows:
         """The first ``n`` rows."""
         stop = self.ptr[n]
-        return Rows(self.ptr[: n + 1], self.terms[:stop], self.counts[:stop], self.lengths[:n])
+        return Rows(self.ptr[: n + 1], self.terms[:stop], self.counts[:stop], self.lengths[:n], self.whole or self)
 
-    def mean_counts(self, weights: np.ndarray, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """Found once for all depths at which a model learns."""
+        if self.whole is not None:
+            return self.whole.vocabulary.of_first(len(self), len(self.terms))
+        found = np.unique(self.terms)
+        place, first = np.empty(len(self.terms), dtype=np.int64), np.full(len(found), len(self), dtype=np.int64)
+        feedback_loops.find_places(self.ptr, self.terms, found, place, first)
+        return Vocabulary(found.astype(np.int64), place, first)
+
+    def mean_counts(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Σ_i r_i f_i / |D_i|: an arithmetic mean of the documents' own distributions, as (terms, values)."""
         factors = 1.0 / np.maximum(self.lengths, 1.0)
-        return self._sum(weights, factors, np.zeros(1), False, n_terms)
+        return self._sum(weights, factors, np.zeros(1), False)
 
     def mean_log_ratios(
         self, weights: np.ndarray, smoothing: JelinekMercer | Dirichlet, statistics: Statistics
     ) -> tuple[np.ndarray, np.ndarray]:
         """Σ_i r_i log(θ^i_w / ((1-λ_i) p_w)): the exponent of (3.33), nonzero only for words of the documents."""
-        return self._sum(weights, self._factors(smoothing, statistics), statistics.p, True, len(statistics.cf))
+        return self._sum(weights, self._factors(smoothing, statistics), statistics.p[self.vocabulary.terms], True)
 
     def scores(
         self, dense_weights: np.ndarray, smoothing: JelinekMercer | Dirichlet, statistics: Statistics
     ) -> np.ndarray:
         """Σ_{w in D} a_w φ for each row, with a_w over the whole vocabulary."""
-        out = np.zeros(len(self))
+        return self._scores(dense_weights[self.vocabulary.terms], smoothing, statistics)
+
+    def query_scores(self, query: Query, smoothing: JelinekMercer | Dirichlet, statistics: Statistics) -> np.ndarray:
+        """The same with a = f^Q."""
+        places, known = self.vocabulary.find(query.terms)
+        weights = np.zeros(len(self.vocabulary.terms))
+        weights[places[known]] = query.counts[known]
+        return self._scores(weights, smoothing, statistics)
+
+    def _scores(self, weights: np.ndarray, smoothing: JelinekMercer | Dirichlet, statistics: Statistics) -> np.ndarray:
+        out, (terms, place, _) = np.zeros(len(self)), self.vocabulary
         factors = self._factors(smoothing, statistics)
-        loops.score_rows(self.ptr, self.terms, self.counts, dense_weights, factors, statistics.p, out)
+        loops.score_rows(self.ptr, place, self.counts, weights, factors, statistics.p[terms], out)
         return out
 
     def evidence(self, words: TermModel, weighting: Weighting, statistics: Statistics) -> np.ndarray:
         """Σ_w a_w φ for each row, of a model with few words and without background."""
         if not len(words):
             return np.zeros(len(self))
-        place = np.minimum(np.searchsorted(words.terms, self.terms), len(words) - 1)
-        met = np.flatnonzero(words.terms[place] == self.terms)
-        place, row = place[met], np.searchsorted(self.ptr, met, side="right") - 1
+        places, known = self.vocabulary.find(words.terms)
+        word = np.full(len(self.vocabulary.terms), -1)
+        word[places[known]] = np.flatnonzero(known)
+        of_posting = word[self.vocabulary.place]
+        met = np.flatnonzero(of_posting >= 0)
+        word, row = of_posting[met], np.searchsorted(self.ptr, met, side="right") - 1
         A = weighting.term_factors(statistics, words.terms)
         B = weighting.doc_factors(statistics, self.lengths)
-        phi = weighting.phi(self.counts[met], A[place], B[row])
-        return np.bincount(row, weights=words.weights[place] * phi, minlength=len(self))
-
-    def query_scores(self, query: Query, smoothing: JelinekMercer | Dirichlet, statistics: Statistics) -> np.ndarray:
-        """The same with a = f^Q, which has few words: no vector over the vocabulary is made for it."""
-        weights = _scratch(len(statistics.cf), np.float64)
-        weights[query.terms] = query.counts
-        try:
-            return self.scores(weights, smoothing, statistics)
-        finally:
-            weights[query.terms] = 0.0
+        phi = weighting.phi(self.counts[met], A[word], B[row])
+        return np.bincount(row, weights=words.weights[word] * phi, minlength=len(self))
 
     def _factors(self, smoothing: JelinekMercer | Dirichlet, statistics: Statistics) -> np.ndarray:
         """What f_iw / p_w is multiplied by: A_w B_i without 1/p_w."""
@@ -99,51 +117,41 @@ class Rows:
 
     def sum_cut(self, weights: np.ndarray, most: int, usable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Σ_i r_i f_i / |f_i| of the rows cut to their ``most`` most frequent usable words, in single precision."""
-        return self._collect(
-            lambda scratch, order: loops.sum_cut_rows(
-                self.ptr, self.terms, self.counts, usable, most, weights.astype(np.float32), scratch, order
-            ),
-            len(usable),
-            np.float32,
-        )
+        terms, place, _ = self.vocabulary
+        total, order = np.zeros(len(terms), dtype=np.float32), np.empty(len(terms), dtype=np.int64)
+        given = usable[terms], most, weights.astype(np.float32)
+        loops.sum_cut_rows(self.ptr, place, self.counts, *given, total, order)
+        return terms[total > 0], total[total > 0]
 
-    def _sum(self, weights, factors, p, use_log: bool, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
+    def _sum(self, weights, factors, p, use_log: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Words that rows of some weight have, and what they add up to."""
         weights = np.ascontiguousarray(weights, dtype=np.float64)
-        return self._collect(
-            lambda scratch, order: loops.sum_rows(
-                self.ptr, self.terms, self.counts, weights, factors, p, use_log, scratch, order
-            ),
-            n_terms,
-        )
-
-    def _collect(
-        self, add: Callable[[np.ndarray, np.ndarray], int], n_terms: int, dtype: type = np.float64
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """What a compiled loop adds up over the vocabulary: the words it met, ascending, and their sums."""
-        scratch = _scratch(n_terms, dtype)
-        order = np.empty(len(self.terms), dtype=np.int64)
-        try:
-            met = add(scratch, order)
-            terms = np.sort(order[:met])
-            values = scratch[terms]
-            scratch[terms] = 0.0
-        except BaseException:  # Ctrl-C in a notebook must not leave numbers behind for the next query
-            _local.vectors = {}
-            raise
-        return terms, values
+        terms, place, _ = self.vocabulary
+        total, order = np.zeros(len(terms)), np.empty(len(terms), dtype=np.int64)
+        loops.sum_rows(self.ptr, place, self.counts, weights, factors, p, use_log, total, order)
+        met = total > 0
+        return terms[met], total[met]
 
 
-_local = threading.local()
+class Vocabulary(NamedTuple):
+    """The words that some rows have, ascending; the place of each posting's word among them; the first row of each."""
 
+    terms: np.ndarray
+    place: np.ndarray
+    first: np.ndarray
 
-def _scratch(size: int, dtype: type) -> np.ndarray:
-    """A vector of zeros over the vocabulary, one per thread and type, given back as zeros."""
-    if not hasattr(_local, "vectors"):
-        _local.vectors = {}
-    vector = _local.vectors.get(dtype)
-    if vector is None or len(vector) < size:
-        vector = _local.vectors[dtype] = np.zeros(size, dtype)
-    return vector
+    def of_first(self, n: int, n_postings: int) -> Vocabulary:
+        """That of the first ``n`` rows, which have so many postings."""
+        kept = self.first < n
+        renumbered = np.cumsum(kept) - 1
+        return Vocabulary(self.terms[kept], renumbered[self.place[:n_postings]], self.first[kept])
+
+    def find(self, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where some terms are, and which of them there are."""
+        if not len(self.terms):
+            return np.zeros(len(terms), dtype=np.int64), np.zeros(len(terms), dtype=bool)
+        places = np.minimum(np.searchsorted(self.terms, terms), len(self.terms) - 1)
+        return places, self.terms[places] == terms
 
 
 @dataclass(frozen=True, eq=False)

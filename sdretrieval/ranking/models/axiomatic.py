@@ -107,14 +107,13 @@ class Axiomatic(Ranker):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Words of the feedback documents; Σ_q f^Q_q idf_q^γ s(q, t) of each, without s(q, q); the query's places."""
         rows, R = feedback.rows, len(feedback)
-        terms, place = np.unique(rows.terms, return_inverse=True)
+        terms, place, _ = rows.vocabulary
         outside = statistics.n_docs - R
         # Documents judged relevant may be from after an as-of view, whose df does not count them.
         df = np.maximum(statistics.df[terms] - np.bincount(place, minlength=len(terms)), 0)
         u = np.minimum(df / outside, 1.0) if outside > 0 else np.zeros(len(terms))
         others = (self.pool - 1.0) * R if outside > 0 else 0.0
-        places = np.searchsorted(terms, typed.terms)
-        known = np.append(terms, -1)[places] == typed.terms
+        places, known = rows.vocabulary.find(typed.terms)
         values, total = self.beta * typed.weights[known], np.zeros(len(terms))
         loops.associations(rows.ptr, place, R * weights, u, others, places[known], values, total)
         total[total <= NEGLIGIBLE] = 0.0

@@ -33,7 +33,7 @@ from sdretrieval.ranking.weighting import BM25, Weighting
 def relevance_model(feedback: Feedback, weights: np.ndarray, smoothing, statistics: Statistics) -> TermModel:
     """θ^R = Σ_i W_i (λ_i θ̂^i + (1-λ_i) θ^GE): the documents' words, and one multiple of general English."""
     shares = smoothing.document_shares(feedback.rows.lengths)
-    terms, values = feedback.rows.mean_counts(weights * shares, len(statistics.cf))
+    terms, values = feedback.rows.mean_counts(weights * shares)
     return TermModel(terms, values, float(weights @ (1.0 - shares)))
 
 
