@@ -404,7 +404,7 @@ def reuters(n_splits: int = SPLITS) -> str:
             + " | ".join(PUBLISHED_REUTERS[row.model.name])
             + " |"
         )
-    return "\n".join([*lines, "", both_tests(rows), "", "One topic each: " + agreement(alone)])
+    return "\n".join([*lines, "", both_tests(rows) + " One topic each: " + agreement(alone)])
 
 
 def newsgroups(n_splits: int = SPLITS) -> str:

@@ -450,6 +450,10 @@ def cell(outcome: Outcome) -> str:
     return f"{100 * outcome.quality.mean():.2f} ({100 * outcome.quality.mean(axis=1).std(ddof=1):.2f})"
 
 
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
 def lead(one: Floats, other: Floats) -> str:
     """In points, with its standard error; both are months (or pairs) x labelings."""
     gain = 100 * (one - other).mean(axis=1)
@@ -665,7 +669,7 @@ def section() -> str:
         f"{name}: " + (f"h = {a:g} months, C = {b:g}" if name == LOGISTIC else f"γ_A = {a:g}, γ_I = {b:g}")
         for name, (a, b) in chosen.items()
     )
-    return f"""\
+    introduction = f"""\
 Five R mailing lists, {len(data.names)} months, {len(data.lists):,} posts; {PER_FRAME} labelled posts a month for a
 pair, {FRACTION:.0%} for all five; {LABELINGS} random labelings, the same for every method. AUC (pairs) and accuracy
 (five lists), in percent, on the posts not labelled: mean (standard deviation over months). tf-idf of Lucene's terms,
@@ -675,6 +679,9 @@ for each method ({min(sizes)} to {max(sizes)} posts a month there): {settings}. 
 the same without the constraint that a month's classifier lies in the span of that month's posts. Local logistic
 regression (online kernel, supervised) sees the same labels up to and including the month, and no unlabelled post.
 Differences: (standard error over months), * where a paired t-test, Holm's correction over the columns, gives p < 5 %.
+"""
+    return f"""\
+{one_line(introduction)}
 
 {text}
 

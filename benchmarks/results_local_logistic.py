@@ -23,7 +23,7 @@ from scipy.sparse import csr_matrix
 
 from benchmarks.collections import Collection
 from benchmarks.kept import BESIDE, kept
-from benchmarks.results_evolving import LISTS, name_of, posts, table, tf_idf
+from benchmarks.results_evolving import LISTS, name_of, one_line, posts, table, tf_idf
 from sdretrieval.evaluate.significance import paired_t
 from sdretrieval.learn.classify.local_logistic import LocalLogisticRegression
 
@@ -185,12 +185,14 @@ def section(names: Sequence[str] = ()) -> str:
     if not Collection("rlists").available:
         return "rlists is not on this machine"
     apart, halves, summary = comparison_table(names)
-    shown = f"""\
+    introduction = f"""\
 Pairs of mailing lists (signatures, list names and cross-posted texts removed), half for training, half for testing:
 posts dealt out at random, and by whole threads (so too in cross-validation). Error in percent on test posts from the
 {FIRST + 1}th month on. Online: each month from training posts of earlier months alone. Tricube kernel, L2; h (months;
 {len(BANDWIDTHS)} candidates, ∞ among them) and C ({len(STRENGTHS)}) chosen together by cross-validated log loss on the
-training half; the global model's C likewise. Standard errors of differences are over months.
+training half; the global model's C likewise. Standard errors of differences are over months."""
+    shown = f"""\
+{one_line(introduction)}
 
 {summary}
 
