@@ -513,10 +513,10 @@ def quick_table(chosen: dict[str, tuple[float, float]]) -> str:
     data = posts(False)
     names = (SSL, NAIVE, FRAME, ALL)
     outcomes: dict[str, dict[tuple, Outcome]] = {}
-    columns = [*combinations(LISTS, 2), LISTS]
+    columns = list(combinations(LISTS, 2))
     for lists in columns:
         task = Task(data, lists)
-        labelled = task.labelings(range(LABELINGS))
+        labelled = task.labelings(range(HISTORY_LABELINGS))
         for name in names:
             for label, gammas in ((name, QUICK), (f"{name}, γ's as above", chosen[name])):
                 kept_as = f"quick/{name_of(lists).replace('/', '-')}-{label}"
@@ -710,6 +710,7 @@ pairs):
 
 Signatures and list names left in. γ_A = {QUICK[0]:g}, γ_I = {QUICK[1]:g} for every method, which with its 1/n² is
 next to no graph at all; first line: a quick experiment with at most 300 posts a month. Below: the γ's chosen above.
+{HISTORY_LABELINGS} labelings.
 
 {quick_table(chosen)}
 
