@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from benchmarks.collections import ROOT
-from benchmarks.results_drift import ADDITIVE, BACKGROUND, Data, load, mixture, score, smoothed, split
+from benchmarks.results_drift import ADDITIVE, BACKGROUND, Data, Scored, load, mixture, score, smoothed, split
 from sdretrieval.core.plotting import GREY, STYLE, empty_figure, write_figure
 from sdretrieval.core.timeline import DAY, timeline
 from sdretrieval.estimate.time.bandwidth import LikelihoodChoice, choose_by_likelihood, plug_in
@@ -317,7 +317,8 @@ def _draw_methods(left: Any, right: Any, data: Data) -> None:
     background = smoothed(np.asarray(line.counts.sum(axis=0)).ravel())
     days = [t for t in held.times[np.argsort(-held.lengths)][:60] if t in set(line.times)]
     rows = [(int(np.searchsorted(line.times, t)), int(np.searchsorted(held.times, t))) for t in days]
-    words = sum(float(held.lengths[row]) for _, row in rows)
+    words = np.array([float(held.lengths[row]) for _, row in rows])
+    best: dict[str, tuple[float, Scored]] = {}
     for method in METHODS:
         aligned = "sparse1" if method == "interpolation" else method
         simulated, real = [], []
@@ -325,15 +326,21 @@ def _draw_methods(left: Any, right: Any, data: Data) -> None:
             mine = s if method in ("discounting", "sparse0") else aligned_strength(q, s, aligned)
             simulated.append(-theta @ np.log(np.maximum(estimate(c, q, min(mine, 1e9), method), 1e-12)))
             mine = s if method in ("discounting", "sparse0") else aligned_strength(background, s, aligned)
-            total = 0.0
+            sums = []
             for row, test in rows:
                 p = estimate(np.asarray(line.counts[row].todense()).ravel(), background, mine, method)
                 span = slice(held.counts.indptr[test], held.counts.indptr[test + 1])
-                total += float(held.counts.data[span] @ np.log(np.maximum(p[held.counts.indices[span]], 1e-12)))
-            real.append(total / words)
+                sums.append(float(held.counts.data[span] @ np.log(np.maximum(p[held.counts.indices[span]], 1e-12))))
+            real.append(Scored(np.array(sums), words))
         left.semilogx(strengths, simulated, label=method)
-        right.semilogx(strengths, real, label=method)
-        tell(f"{method}: least cross entropy, simulated {min(simulated):.4f}; best likelihood of a day {max(real):.4f}")
+        right.semilogx(strengths, [one.mean for one in real], label=method)
+        best[method] = min(simulated), max(real, key=lambda one: one.mean)
+    for method, (entropy, one) in best.items():
+        error = f" ({one.error_to(best['interpolation'][1]):.4f})" if method != "interpolation" else ""
+        tell(
+            f"{method}: least cross entropy, simulated {entropy:.4f}; best likelihood from one day's posts, over "
+            f"{len(words)} days {one.mean:.4f}{error}"
+        )
     left.set_title("Figure 15: cross entropy, simulated", loc="left")
     right.set_title("Figure 15: nats a held-out word, a day", loc="left")
     low, high = left.get_ylim()
@@ -391,6 +398,8 @@ Figures 11 (left), 14, 15 (left), 16 (right) and the rate are of made-up counts,
 ![variance, density, bandwidths, sizes, gradient, rate](drift-figures.png)
 
 ![penalised estimates](drift-penalised.png)
+
+In brackets the standard error of the difference to interpolation, over days.
 
 {lines}"""
 

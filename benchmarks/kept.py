@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -43,4 +44,5 @@ def kept(name: str, make: Callable[[], Any]) -> Any:
     text = json.dumps({"made": make(), "processor seconds": spent.seconds})
     with atomic_writer(path) as out:
         out.write(text)
+    print(f"{name}: {spent.seconds:.0f} s", file=sys.stderr, flush=True)
     return json.loads(text)["made"]

@@ -2,6 +2,7 @@
 
 python -m benchmarks.results             # everything; stopped, it goes on with the sections it was at
 python -m benchmarks.results Ranking     # one section, and the page anew
+OMP_NUM_THREADS=1 nice -n 19 python -m benchmarks.results    # one process at a time, beside other work
 
 A section is a module's ``section()``: Markdown, of which what follows BESIDE goes into a file of its own in
 docs/results/, so that the page holds the tables that answer a question.

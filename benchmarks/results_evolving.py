@@ -323,8 +323,8 @@ def run_offline(task: Task, labelled: list[np.ndarray], gamma_A: float, gamma_I:
     return Outcome(np.array(quality), np.zeros(0), np.zeros(0))
 
 
-def offline_bound(task: Task) -> tuple[tuple[float, float], str]:
-    """Its γ's chosen as the others' are, on a small grid."""
+def offline_bound(task: Task, online: Outcome) -> tuple[tuple[float, float], str]:
+    """Its γ's chosen as the others' are, on a small grid; ``online``: of the same labelings, to compare with."""
     labelled = task.labelings(range(100, 102))
     scores = {
         (a, a * ratio): float(run_offline(task, labelled, a, a * ratio).quality.mean())
@@ -333,26 +333,33 @@ def offline_bound(task: Task) -> tuple[tuple[float, float], str]:
     }
     best = max(scores, key=lambda setting: scores[setting])
     print(f"  {OFFLINE}: {scores}", file=sys.stderr)
-    return best, cell(run_offline(task, task.labelings(range(LABELINGS)), *best))
+    found = run_offline(task, task.labelings(range(LABELINGS)), *best)
+    return best, f"{cell(found)}, less {ALL} {lead(found.quality, online.quality)}"
+
+
+def every_third(task: Task) -> list[int]:
+    return list(range(2, len(task.frames), 3))
 
 
 def run_refitted(task: Task, labelled: list[np.ndarray], gamma_A: float, gamma_I: float) -> Outcome:
-    """(6) on the months up to each month: as online as (12), with every month's labels still in play."""
+    """(6) on the months up to every third one: as online as (12), with every month's labels still in play."""
     quality = []
     whole = task.frames
-    for t in range(len(whole)):
+    for t in every_third(task):
         task.frames = whole[: t + 1]
         quality.append(run_offline(task, labelled[: t + 1], gamma_A, gamma_I).quality[-1])
     task.frames = whole
     return Outcome(np.array(quality), np.zeros(0), np.zeros(0))
 
 
-def refitted(tasks: dict[tuple, Task], at: tuple[float, float]) -> str:
+def refitted(tasks: dict[tuple, Task], at: tuple[float, float], online: dict[tuple, Outcome]) -> str:
     cells = []
     for lists in (CHOSEN_ON, ("r-devel", "r-sig-mac"), ("r-sig-geo", "r-sig-finance")):
-        outcome = run_refitted(tasks[lists], tasks[lists].labelings(range(2)), *at)
-        cells.append(f"{name_of(lists)} {cell(outcome)}")
-    return ", ".join(cells) + " (two labelings)"
+        task, two = tasks[lists], range(2)
+        outcome = run_refitted(task, task.labelings(two), *at)
+        same = online[lists].quality[every_third(task)][:, two]
+        cells.append(f"{name_of(lists)} {cell(outcome)}, less {ALL} {lead(outcome.quality, same)}")
+    return "; ".join(cells) + " (two labelings)"
 
 
 def run_logistic(task: Task, labelled: list[np.ndarray], bandwidth: float, C: float) -> Outcome:
@@ -443,6 +450,16 @@ def cell(outcome: Outcome) -> str:
     return f"{100 * outcome.quality.mean():.2f} ({100 * outcome.quality.mean(axis=1).std(ddof=1):.2f})"
 
 
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def lead(one: Floats, other: Floats) -> str:
+    """In points, with its standard error; both are months (or pairs) x labelings."""
+    gain = 100 * (one - other).mean(axis=1)
+    return f"{gain.mean():+.2f} ({gain.std(ddof=1) / np.sqrt(len(gain)):.2f})"
+
+
 def table(columns: list[str], rows: dict[str, list[str]]) -> str:
     lines = ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     return "\n".join([*lines, *(f"| {name} | " + " | ".join(cells) + " |" for name, cells in rows.items())])
@@ -480,11 +497,11 @@ def main_table(data: Posts, chosen: dict[str, tuple[float, float]]) -> tuple[str
     for name, of in outcomes.items():
         cells = [cell(outcome) for outcome in of.values()]
         for i, lists in enumerate(of):
-            lead = min(
+            ahead = min(
                 (of[lists].quality - other[lists].quality for other in outcomes.values() if other is not of),
                 key=lambda difference: difference.mean(),
             ).mean(axis=1)
-            if lead.mean() > lead.std(ddof=1) / np.sqrt(len(lead)):  # ahead of every other, by more than the error
+            if ahead.mean() > ahead.std(ddof=1) / np.sqrt(len(ahead)):  # ahead of every other, by more than the error
                 cells[i] = f"**{cells[i]}**"
         rows[name] = cells
     for one, other in ((FRAME, SSL), (FRAME, NAIVE), (ALL, SSL), (ALL, NAIVE), (ALL, FRAME), (LOGISTIC, ALL)):
@@ -496,10 +513,10 @@ def quick_table(chosen: dict[str, tuple[float, float]]) -> str:
     data = posts(False)
     names = (SSL, NAIVE, FRAME, ALL)
     outcomes: dict[str, dict[tuple, Outcome]] = {}
-    columns = [*combinations(LISTS, 2), LISTS]
+    columns = list(combinations(LISTS, 2))
     for lists in columns:
         task = Task(data, lists)
-        labelled = task.labelings(range(LABELINGS))
+        labelled = task.labelings(range(HISTORY_LABELINGS))
         for name in names:
             for label, gammas in ((name, QUICK), (f"{name}, γ's as above", chosen[name])):
                 kept_as = f"quick/{name_of(lists).replace('/', '-')}-{label}"
@@ -525,9 +542,7 @@ def quarterly_table(data: Posts, chosen: dict[str, tuple[float, float]]) -> str:
             for one in pairs:
                 task = Task(frames, one)
                 labelled = task.labelings(range(HISTORY_LABELINGS))
-                gains = [run(task, labelled, name, *gammas[name]).quality.mean(axis=1) for name in (ALL, FRAME)]
-                gain = 100 * (gains[0] - gains[1])
-                cells.append(f"{gain.mean():+.2f} ({gain.std(ddof=1) / np.sqrt(len(gain)):.2f})")
+                cells.append(lead(*(run(task, labelled, name, *gammas[name]).quality for name in (ALL, FRAME))))
                 sizes.append(np.mean([frame.n for frame in task.frames]))
             rows[f"{label} ({np.mean(sizes):,.0f} posts), γ's {how}"] = cells
     return table([name_of(one) for one in pairs], rows)
@@ -538,9 +553,7 @@ def other_table(names: Sequence[str], runs: Callable[[tuple], Iterator[tuple[Flo
     rows: dict[str, list[str]] = {name: [] for name in names}
     for lists in THREE:
         for name, (one, other) in zip(names, runs(lists), strict=True):
-            gain = 100 * (other - one).mean(axis=1)
-            error = gain.std(ddof=1) / np.sqrt(len(gain))
-            rows[name].append(f"{100 * one.mean():.2f} {gain.mean():+.2f} ({error:.2f})")
+            rows[name].append(f"{100 * one.mean():.2f} {lead(other, one)}")
         print(name_of(lists), {name: cells[-1] for name, cells in rows.items()}, file=sys.stderr, flush=True)
     return table([name_of(lists) for lists in THREE], rows)
 
@@ -590,6 +603,7 @@ def history_table(tasks: dict[tuple, Task], chosen: dict[str, tuple[float, float
         reach = {share: int(np.flatnonzero(curve - curve[0] >= share * gain)[0]) for share in (0.5, 0.9, 0.95, 0.99)}
         # By pair, since months of one pair are not independent.
         by_pair = np.array([sample.mean(axis=0) for sample in samples])
+        rows[f"{method} - {HISTORY} months"] = [lead(by_pair[:, [m]], by_pair[:, [-1]]) for m in shown[:-1]] + [""]
         behind = [paired_t(by_pair[:, -1] - by_pair[:, m]) for m in range(HISTORY)]
         level = next((m for m, t in enumerate(behind) if t.p_value >= 0.05), HISTORY)
         lines.append(
@@ -616,8 +630,8 @@ def as_of_idf(data: Posts, chosen: dict[str, tuple[float, float]]) -> str:
             task = Task(data, lists, source)
             labelled = task.labelings(range(LABELINGS))
             for method in (SSL, ALL):
-                now.setdefault(method, []).append(100 * run(task, labelled, method, *chosen[method]).quality.mean())
-        cells.append(f"{name_of(lists)}: " + ", ".join(f"{m} {a:.2f} → {b:.2f}" for m, (a, b) in now.items()))
+                now.setdefault(method, []).append(run(task, labelled, method, *chosen[method]).quality)
+        cells.append(f"{name_of(lists)}: " + ", ".join(f"{m} {lead(b, a)}" for m, (a, b) in now.items()))
     return "; ".join(cells)
 
 
@@ -649,13 +663,13 @@ def section() -> str:
         name: (float(outcomes[name][shown].spatial.mean()), float(outcomes[name][shown].temporal[1:].mean()))
         for name in (SSL, FRAME, ALL)
     }
-    at, bound = kept("evolving/offline", lambda: offline_bound(tasks[CHOSEN_ON]))
+    at, bound = kept("evolving/offline", lambda: offline_bound(tasks[CHOSEN_ON], outcomes[ALL][CHOSEN_ON]))
     sizes = [frame.n for frame in tasks[CHOSEN_ON].frames]
     settings = "; ".join(
         f"{name}: " + (f"h = {a:g} months, C = {b:g}" if name == LOGISTIC else f"γ_A = {a:g}, γ_I = {b:g}")
         for name, (a, b) in chosen.items()
     )
-    return f"""\
+    introduction = f"""\
 Five R mailing lists, {len(data.names)} months, {len(data.lists):,} posts; {PER_FRAME} labelled posts a month for a
 pair, {FRACTION:.0%} for all five; {LABELINGS} random labelings, the same for every method. AUC (pairs) and accuracy
 (five lists), in percent, on the posts not labelled: mean (standard deviation over months). tf-idf of Lucene's terms,
@@ -665,14 +679,17 @@ for each method ({min(sizes)} to {max(sizes)} posts a month there): {settings}. 
 the same without the constraint that a month's classifier lies in the span of that month's posts. Local logistic
 regression (online kernel, supervised) sees the same labels up to and including the month, and no unlabelled post.
 Differences: (standard error over months), * where a paired t-test, Holm's correction over the columns, gives p < 5 %.
+"""
+    return f"""\
+{one_line(introduction)}
 
 {text}
 
 {BESIDE}
 
 Offline (6) on {name_of(CHOSEN_ON)}, which sees later months too, γ_A = {at[0]:g}, γ_I = {at[1]:g}: {bound}.
-(6) solved anew every month on the months so far, so that it sees nothing later: \
-{kept("evolving/refitted", lambda: refitted(tasks, at))}.
+(6) solved anew in every third month on the months so far, so that it sees nothing later: \
+{kept("evolving/refitted", lambda: refitted(tasks, at, outcomes[ALL]))}.
 
 Costs on {name_of(shown)} (mean of ‖f_t‖²_I and (5)): \
 {"; ".join(f"{name} {a:.2e} and {b:.3g}" for name, (a, b) in costs.items())}.
@@ -682,7 +699,8 @@ Costs on {name_of(shown)} (mean of ‖f_t‖²_I and (5)): \
 ### How many months until history stops helping
 
 AUC in the last {len(data.names) - HISTORY} months, mean over the ten pairs, of a classifier started so many months
-earlier ({HISTORY_LABELINGS} labelings):
+earlier ({HISTORY_LABELINGS} labelings), and how far that is from {HISTORY} months of history (standard error over the
+pairs):
 
 {kept("evolving/history", lambda: history_table(tasks, chosen))}
 
@@ -692,11 +710,12 @@ earlier ({HISTORY_LABELINGS} labelings):
 
 Signatures and list names left in. γ_A = {QUICK[0]:g}, γ_I = {QUICK[1]:g} for every method, which with its 1/n² is
 next to no graph at all; first line: a quick experiment with at most 300 posts a month. Below: the γ's chosen above.
+{HISTORY_LABELINGS} labelings.
 
 {quick_table(chosen)}
 
 Document frequencies are those of all months, as in the paper. With those of the posts up to each month alone the AUC
-changes so: {kept("evolving/idf", lambda: as_of_idf(data, chosen))}.
+changes by so many points (standard error over months): {kept("evolving/idf", lambda: as_of_idf(data, chosen))}.
 """
 
 

@@ -23,7 +23,7 @@ from scipy.sparse import csr_matrix
 
 from benchmarks.collections import Collection
 from benchmarks.kept import BESIDE, kept
-from benchmarks.results_evolving import LISTS, name_of, posts, table, tf_idf
+from benchmarks.results_evolving import LISTS, name_of, one_line, posts, table, tf_idf
 from sdretrieval.evaluate.significance import paired_t
 from sdretrieval.learn.classify.local_logistic import LocalLogisticRegression
 
@@ -95,20 +95,23 @@ def mistakes(model: LocalLogisticRegression, data: Dated, test: np.ndarray) -> n
     return model.predict(data.X[test], times=data.times[test]) != data.y[test]
 
 
-def by_time(wrong: np.ndarray, times: np.ndarray) -> np.ndarray:
+def by_time(wrong: dict[str, np.ndarray], times: np.ndarray) -> tuple[np.ndarray, float]:
+    """By month, the error rate of the local model less the global one's; and the standard error of its mean."""
     number, which = np.unique(times, return_inverse=True)
-    return np.bincount(which, weights=wrong, minlength=len(number)) / np.bincount(which)
+    more = wrong["local"] * 1.0 - wrong["global"]
+    differences = np.bincount(which, weights=more, minlength=len(number)) / np.bincount(which)
+    return differences, float(differences.std(ddof=1) / np.sqrt(len(differences)))
 
 
 def compare(data: Dated, online: bool, whole_threads: bool) -> dict[str, Any]:
     train, test = data.split(whole_threads)
     models = fitted(data, train, online=online, groups=data.threads if whole_threads else None)
     wrong = {name: mistakes(model, data, test) for name, model in models.items()}
-    differences = by_time(wrong["local"] * 1.0 - wrong["global"], data.times[test])
+    differences, error = by_time(wrong, data.times[test])
     return {
         "training": len(train),
         **{name: float(one.mean()) for name, one in wrong.items()},
-        "error": float(differences.std(ddof=1) / np.sqrt(len(differences))),
+        "error": error,
         "h": str(models["local"].bandwidth_),
         "C": [models["global"].C_, models["local"].C_],
         "p": paired_t(differences).p_value,
@@ -167,11 +170,13 @@ def errors_by_size() -> dict[str, list[str]]:
     for size in (*SIZES, None):
         for online in (True, False):
             train, test = data.split(False, size)
-            for name, model in fitted(data, train, online=online).items():
-                h = "∞" if model.bandwidth_ == inf else f"{model.bandwidth_:g}"
-                note = f" (h {h})" if name == "local" else ""
+            models = fitted(data, train, online=online)
+            wrong = {name: mistakes(model, data, test) for name, model in models.items()}
+            h = "∞" if models["local"].bandwidth_ == inf else f"{models['local'].bandwidth_:g}"
+            error = by_time(wrong, data.times[test])[1]
+            for name, note in (("global", ""), ("local", f" ({100 * error:.2f}), h {h}")):
                 label = f"{'online' if online else 'offline'}, {name}"
-                rows.setdefault(label, []).append(f"{100 * mistakes(model, data, test).mean():.2f}{note}")
+                rows.setdefault(label, []).append(f"{100 * wrong[name].mean():.2f}{note}")
         print(size, {label: cells[-1] for label, cells in rows.items()}, file=sys.stderr)
     return rows
 
@@ -180,12 +185,14 @@ def section(names: Sequence[str] = ()) -> str:
     if not Collection("rlists").available:
         return "rlists is not on this machine"
     apart, halves, summary = comparison_table(names)
-    shown = f"""\
+    introduction = f"""\
 Pairs of mailing lists (signatures, list names and cross-posted texts removed), half for training, half for testing:
 posts dealt out at random, and by whole threads (so too in cross-validation). Error in percent on test posts from the
 {FIRST + 1}th month on. Online: each month from training posts of earlier months alone. Tricube kernel, L2; h (months;
 {len(BANDWIDTHS)} candidates, ∞ among them) and C ({len(STRENGTHS)}) chosen together by cross-validated log loss on the
-training half; the global model's C likewise. Standard errors of differences are over months.
+training half; the global model's C likewise. Standard errors of differences are over months."""
+    shown = f"""\
+{one_line(introduction)}
 
 {summary}
 
@@ -202,7 +209,8 @@ Posts dealt out at random, answers of one thread on both sides:
         return shown
     return f"""{shown}
 
-Figure 10's comparison on {name_of(CURVE)}, random halves, by the number of training posts:
+Figure 10's comparison on {name_of(CURVE)}, random halves, by the number of training posts: error in percent, in
+brackets the standard error of the difference, over months:
 
 {size_table()}
 """

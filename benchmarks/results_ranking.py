@@ -102,8 +102,8 @@ def _transferred_table() -> str:
         "### Table 5.3 by its own protocol",
         "",
         f"N = {FEEDBACK} feedback documents, trained by hill climbing from the thesis's optima on the first half of "
-        "cranfield's queries (MAP), and transferred as they are; TF-IDF untrained. MAP (standard error of the "
-        "difference to QL) / P@5.",
+        "cranfield's queries (MAP), and transferred as they are; TF-IDF untrained. MAP / P@5, each with the standard "
+        "error of its difference to QL.",
         "",
         "| queries | " + " | ".join(trained) + " |",
         "|---|" + "---|" * len(trained),
@@ -112,8 +112,8 @@ def _transferred_table() -> str:
         found = {n: evaluate(run, queries.collection.qrels, ("AP", "P@5")) for n, run in runs[queries.title].items()}
         cells = []
         for one in found.values():
-            error = error_of(one.per_topic["AP"], found["ql"].per_topic["AP"])
-            cells.append(f"{one.mean['AP']:.4f}{error} / {one.mean['P@5']:.4f}")
+            texts = (f"{one.mean[m]:.4f}{error_of(one.per_topic[m], found['ql'].per_topic[m])}" for m in ("AP", "P@5"))
+            cells.append(" / ".join(texts))
         lines.append(f"| {queries.title} | " + " | ".join(cells) + " |")
     settings = "; ".join(
         f"{n} {', '.join(f'{k}={v}' for k, v in _told(r).items())}" for n, r in trained.items() if _told(r)
@@ -171,9 +171,9 @@ def _tuned_table(searched: Sequence[str] = SEARCHED, shown: Sequence[str] = SHOW
     lines = [
         "### Table 5.3's shape, tuned by cross-validation over topics",
         "",
-        "MAP (standard error of the difference to QL; 5 folds, hill climbing on MAP as in the thesis, from the "
-        "thesis's optima or a random point; no topic chose its own parameters) / P@5 of the same "
-        "parameters on the same held-out topics.",
+        "MAP (5 folds, hill climbing on MAP as in the thesis, from the thesis's optima or a random point; no topic "
+        "chose its own parameters) / P@5 of the same parameters on the same held-out topics, each with the standard "
+        "error of its difference to QL.",
         "",
         "| model | " + " | ".join(searched) + " |",
         "|---|" + "---|" * len(searched),
@@ -181,17 +181,21 @@ def _tuned_table(searched: Sequence[str] = SEARCHED, shown: Sequence[str] = SHOW
     found = {name: [_cross_validated(Collection(c), name) for c in searched] for name in shown}
     for name in shown:
         cells = [
-            f"{np.mean(list(ap.values())):.4f}{error_of(ap, found['ql'][i][0])} / {np.mean(list(p5.values())):.4f}"
-            for i, (ap, p5) in enumerate(found[name])
+            " / ".join(
+                f"{np.mean(list(values.values())):.4f}{error_of(values, found['ql'][i][m])}"
+                for m, values in enumerate(both)
+            )
+            for i, both in enumerate(found[name])
         ]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    lines.append("\nsd against rm (the thesis: equal in MAP, sd ahead in P@5):")
+    lines.append("\nsd against rm (the thesis: equal in MAP, sd ahead in P@5; standard errors in brackets):")
     for i, c in enumerate(searched):
         texts = []
         for m, label in ((0, "MAP"), (1, "P@5")):
             r = compare_values(found["sd"][i][m], found["rm"][i][m], tests=["t", "wilcoxon", "sign"])
             p = ", ".join(f"{t} p={r.tests[t].p_value:.2f}" for t in r.tests)
-            texts.append(f"{label} {r.difference:+.4f} ({p})")
+            error = error_of(found["sd"][i][m], found["rm"][i][m])
+            texts.append(f"{label} {r.difference:+.4f}{error}, {p}")
         lines.append(f"- {c}: " + "; ".join(texts))
     return "\n".join(lines)
 
@@ -228,9 +232,9 @@ def _microblog_table() -> str:
     lines = [
         "### Re-ranking the supplied query-likelihood runs of TREC Microblog",
         "",
-        "MAP (standard error of the difference to the supplied RM3 run) / P@30 over all relevant tweets, those outside "
-        "the pool included. *default*: as shipped; *tuned*: on the other year. Documents of the run that are not in "
-        "the pool are dropped.",
+        "MAP / P@30 over all relevant tweets, those outside the pool included, each with the standard error of its "
+        "difference to the supplied RM3 run. *default*: as shipped; *tuned*: on the other year. Documents of the run "
+        "that are not in the pool are dropped.",
         "",
         "| model | 2011 default | 2011 tuned on 2013 | 2013 default | 2013 tuned on 2011 |",
         "|---|---|---|---|---|",
@@ -239,8 +243,8 @@ def _microblog_table() -> str:
     supplied = {name: [_whole(c, c.run(name)) for c in years] for name in ("QL", "RM3")}
 
     def cell(i: int, found: Evaluation) -> str:
-        error = error_of(found.per_topic["AP"], supplied["RM3"][i].per_topic["AP"])
-        return f"{found.mean['AP']:.4f}{error} / {found.mean['P@30']:.4f}"
+        rm3 = supplied["RM3"][i].per_topic
+        return " / ".join(f"{found.mean[m]:.4f}{error_of(found.per_topic[m], rm3[m])}" for m in ("AP", "P@30"))
 
     for name, found in supplied.items():
         lines.append(f"| supplied {name} run | " + " |  | ".join(cell(i, one) for i, one in enumerate(found)) + " |  |")

@@ -254,12 +254,16 @@ class Outcome:
     tested: dict[tuple[str, int], TdtEvaluation] = field(default_factory=dict)
 
     def differences(self, one: str, other: str, level: int) -> np.ndarray:
-        """Costs of one model less those of the other, by sample: a topic, or an event (the mean of its trackers)."""
-        costs, others = (self.tested[name, level].story_costs() for name in (one, other))
-        samples: dict[str, list[float]] = {}
-        for story, value in costs.items():
-            samples.setdefault(story.split("#")[0], []).append(value - others[story])
-        return np.array([np.mean(values) for values in samples.values()])
+        return differences(self.tested[one, level], self.tested[other, level])
+
+
+def differences(one: TdtEvaluation, other: TdtEvaluation) -> np.ndarray:
+    """Costs of the one less those of the other, by sample: a topic, or an event (the mean of its trackers)."""
+    others = other.story_costs()
+    samples: dict[str, list[float]] = {}
+    for story, value in one.story_costs().items():
+        samples.setdefault(story.split("#")[0], []).append(value - others[story])
+    return np.array([np.mean(values) for values in samples.values()])
 
 
 def measure(setting: Setting, levels: tuple[int, ...] = LEVELS) -> Outcome:
@@ -306,7 +310,8 @@ def standard_error(differences: np.ndarray) -> float:
 
 
 def main_table(outcome: Outcome) -> str:
-    """Table 6.2's shape, and Table 6.3's: SD against RM. Bold: ahead of the next by more than its standard error."""
+    """Table 6.2's shape, and Table 6.3's: SD against RM. In brackets the error of the difference to RM; bold: ahead of
+    the next by more than the standard error."""
     lines = [
         "| N | " + " | ".join(f"{TITLES[name]} | " for name in TITLES) + "| SD - RM (s.e.) | SD better |",
         "|---|" + "---|" * (2 * len(TITLES) + 2),
@@ -318,8 +323,10 @@ def main_table(outcome: Outcome) -> str:
         clear = lead.mean() > standard_error(lead)
         cells = []
         for name in TITLES:
-            text = f"{costs[name]:.3f}"
-            cells += [shown(outcome.parameters[name, level], level), f"**{text}**" if clear and name == first else text]
+            text = f"**{costs[name]:.3f}**" if clear and name == first else f"{costs[name]:.3f}"
+            if name in ("tfidf", "nb"):
+                text += f" ({standard_error(outcome.differences(name, 'rm', level)):.3f})"
+            cells += [shown(outcome.parameters[name, level], level), text]
         to_rm = outcome.differences("sd", "rm", level)
         cells.append(f"{to_rm.mean():+.3f} ({standard_error(to_rm):.3f})")
         cells.append(f"{(to_rm < 0).sum()} of {len(to_rm)}")
@@ -354,12 +361,15 @@ def ablation(outcome: Outcome) -> str:
 
     def cost(**changes: Any) -> str:
         trials = setting.trials(model_of("sd", {**tuned, **changes}), level, setting.testing)
-        return f"{evaluate_trials(trials).min_cost:.4f}"
+        found = evaluate_trials(trials)
+        error = standard_error(differences(found, outcome.tested["sd", level]))
+        return f"{found.min_cost:.4f} ({error:.4f})"
 
     return (
-        f"SD's parts at N = {level}, on the test topics: as tuned {outcome.tested['sd', level].min_cost:.4f}; seed no "
-        f"heavier than the heaviest learnt document (W_0 = 1) {cost(seed_weight=1.0)}; learnt documents weighed alike "
-        f"(S = 0) {cost(sharpness=0.0)}; both {cost(seed_weight=1.0, sharpness=0.0)}."
+        f"SD's parts at N = {level}, on the test topics (standard error of the difference to as tuned): as tuned "
+        f"{outcome.tested['sd', level].min_cost:.4f}; seed no heavier than the heaviest learnt document (W_0 = 1) "
+        f"{cost(seed_weight=1.0)}; learnt documents weighed alike (S = 0) {cost(sharpness=0.0)}; both "
+        f"{cost(seed_weight=1.0, sharpness=0.0)}."
     )
 
 
@@ -376,8 +386,8 @@ INTRODUCTION = (
     f"whole grid (of reuters21578 on each third of them, its best {LOOKED_AT} points on all), then one "
     "parameter at a time over a finer one; what RM and SD have in common is searched over the same values. N "
     "documents, marked by a tf-idf run from the seed as in the thesis, are learnt from as they come. `words` and "
-    "`full`: whether the topic's constant is part of the score. Samples of the last columns are topics; "
-    "of crisislex_t6, events. The protocol is in benchmarks/results_tracking.py."
+    "`full`: whether the topic's constant is part of the score. In brackets the standard error of the difference to "
+    "RM; samples are topics, of crisislex_t6 events. The protocol is in benchmarks/results_tracking.py."
 )
 
 

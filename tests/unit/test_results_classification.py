@@ -12,6 +12,7 @@ from benchmarks.results_classification import (
     Split,
     Task,
     ThesisTfIdf,
+    against,
     beaten,
     climb,
     experiment,
@@ -45,17 +46,17 @@ def test_a_climb_goes_to_the_peak():
 
 def test_only_the_validation_split_chooses():
     """The other splits would choose another point, and are measured at the chosen one alone."""
-    validation, fixed, *splits = (Split(np.array([i]), np.array([i])) for i in range(4))
+    validation, *splits = (Split(np.array([i]), np.array([i])) for i in range(3))
     measured = []
 
     def measure(made: dict, split: Split) -> float:
         measured.append((made["a"], split))
         return float(made["a"] == 2 if split is validation else made["a"] == 1)
 
-    (row,) = experiment(Task(csr_matrix((4, 1)), measure, validation, splits, fixed), [GRID])
+    (row,) = experiment(Task(csr_matrix((4, 1)), measure, validation, splits), [GRID])
     assert row.chosen["a"] == 2 and row.validation == 1.0
-    assert (row.fixed, row.values) == (0.0, [0.0, 0.0])
-    assert [split for _, split in measured if split is not validation] == [fixed, *splits]
+    assert row.values == [0.0, 0.0]
+    assert [split for _, split in measured if split is not validation] == splits
 
 
 def test_a_document_of_two_topics_becomes_two():
@@ -71,3 +72,9 @@ def test_models_that_are_clearly_worse_are_numbered():
     rows[1].values[0] += 0.5
     assert beaten(rows, rows[0]) == ""
     assert beaten(rows, rows[1]) == "1"
+
+
+def test_errors_of_the_standard_split_are_over_topics():
+    values = [np.array([0.8, 0.6]), np.array([0.9, 0.9])]
+    assert against(values, 0, 1) == "70.00 (10.00)"
+    assert against(values, 1, 1) == "90.00"

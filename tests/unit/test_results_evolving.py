@@ -81,3 +81,19 @@ def test_offline_is_the_estimators_offline() -> None:
     for t in range(MONTHS):
         rest = ~shown & (frames == t)
         assert outcome.quality[t, 0] == pytest.approx(auc(y[rest] == 1, scores[rest]), abs=0.01)
+
+
+def test_what_is_solved_anew_sees_nothing_later_and_is_compared_with_its_own_months() -> None:
+    of = task(2)
+    labelled = of.labelings(range(2))
+    assert benchmark.every_third(of) == [2]
+    anew = benchmark.run_refitted(of, labelled, *GAMMAS).quality
+    assert len(of.frames) == MONTHS
+    of.frames = of.frames[:3]
+    np.testing.assert_array_equal(anew, benchmark.run_offline(of, labelled[:3], *GAMMAS).quality[-1:])
+
+
+def test_leads_are_of_frames_with_labelings_averaged() -> None:
+    one, other = np.array([[0.9, 0.7], [0.8, 0.8]]), np.array([[0.7, 0.7], [0.6, 0.8]])
+    assert benchmark.lead(one, other) == "+10.00 (0.00)"
+    assert benchmark.lead(one[:, :1], other[:, 1:]) == "+10.00 (10.00)"

@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.results_topics import News, article, cuts_table, features_table, gain, held_out, mean_and_error
+from benchmarks.results_topics import (
+    News,
+    article,
+    beside,
+    cuts_table,
+    features_table,
+    gain,
+    held_out,
+    mean_and_error,
+    sparsest,
+)
 from sdretrieval.learn.lcsc.sequences import sequences
 
 TEXT = """Harbours are old.
@@ -62,6 +72,19 @@ def test_gains_are_paired_over_documents() -> None:
     assert gain(one, other, "plain") == "+25.0 (25.0)"
     *_, last = features_table({"unigrams": other, "topics": one}).splitlines()
     assert last == "| topics | 50.0, +25.0 (25.0) | 75.0, +75.0 (25.0) | 0.0, +0.0 (0.0) |"
+
+
+def test_of_equally_good_sparsities_the_largest_is_taken() -> None:
+    right = {1e-4: "1111111110", 1e-3: "1111111101", 1e-2: "1111110000", 1e-1: "0000000000"}
+    found = {
+        lam: {"features as": "root", "right": {"root": told}, "accuracy": 10.0 * told.count("1")}
+        for lam, told in right.items()
+    }
+    assert sparsest(found) == 1e-3
+    assert beside(found, "λ", 1e-2) == (
+        "90.0 at λ = 0.0001 (+30.0 (15.3)), 90.0 at λ = 0.001 (+30.0 (15.3)), 60.0 at λ = 0.01, "
+        "0.0 at λ = 0.1 (-60.0 (16.3))"
+    )
 
 
 def test_what_chooses_is_held_out_of_the_training_documents() -> None:
