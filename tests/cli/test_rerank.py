@@ -42,16 +42,8 @@ def given(tmp_path) -> Path:
 
 @pytest.fixture
 def flags(collection, given, tmp_path) -> list:
-    return [
-        "--index",
-        collection.index,
-        "--topics",
-        collection.topics,
-        "--run",
-        given,
-        "--output",
-        tmp_path / "run.txt",
-    ]
+    files = ["--index", collection.index, "--topics", collection.topics, "--run", given]
+    return [*files, "--output", tmp_path / "run.txt"]
 
 
 @pytest.fixture
