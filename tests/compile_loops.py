@@ -11,6 +11,8 @@ import tempfile
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from io import StringIO
 
+import brief_java  # noqa: F401
+
 import sdretrieval.ranking.engine as engine
 from sdretrieval.cli.main import main
 from sdretrieval.demo import write_demo

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import brief_java  # noqa: F401
 import pytest
 from hypothesis import HealthCheck, settings
 

@@ -18,8 +18,10 @@ import pytest
 from shown import as_shown
 
 from sdretrieval.cli.main import main
+from sdretrieval.core.jvm import BRIEF
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+BRIEF_JAVA = f"import jnius_config\njnius_config.add_options{BRIEF}"  # as tests/brief_java.py
 
 # A subject: its query, then its documents with their grades.
 SUBJECTS = """
@@ -164,7 +166,7 @@ def started() -> Iterator[Callable[..., subprocess.Popen]]:
     processes: list[subprocess.Popen] = []
 
     def run(*words: object, code: str = "", **options) -> subprocess.Popen:
-        program = f"{code}\nimport sys\nfrom sdretrieval.cli.main import main\nsys.exit(main())\n"
+        program = f"{BRIEF_JAVA}\n{code}\nimport sys\nfrom sdretrieval.cli.main import main\nsys.exit(main())\n"
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONWARNINGS": "default"}
         command = [sys.executable, "-c", program, *map(str, words)]

@@ -1,4 +1,4 @@
-"""``sdretrieval demo``: the whole way, in a process of its own, and once more."""
+"""``sdretrieval demo``: the whole way, and once more. In a process of its own: tests/house/test_wheel.py."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ def contents(folder: Path, pattern: str) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob(pattern)}
 
 
-def test_end_to_end_twice(started, ended, typed, tmp_path, monkeypatch):
+def test_end_to_end_twice(typed, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     folder, index = tmp_path / "with a space" / "runs", tmp_path / "with a space" / "index"
     words = ["demo", "--documents", 1000, "--folder", folder, "--index", index]
-    outcome = ended(started(*words, cwd=tmp_path))
+    outcome = typed(*words)
     assert outcome.code == 0, outcome
     assert sorted(path.name for path in tmp_path.iterdir()) == ["with a space"]  # nothing elsewhere
     for name in RUNS:  # in the table with MAP and P@5

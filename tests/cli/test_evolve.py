@@ -201,13 +201,6 @@ def test_resuming_with_what_does_not_fit(evolve, tmp_path) -> None:
         load_run(tmp_path / "text")
 
 
-def test_help_has_an_example(capsys) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(["evolve", "--help"])
-    assert stop.value.code == 0
-    assert "sdretrieval evolve --index" in capsys.readouterr().out
-
-
 @pytest.mark.java
 def test_from_a_file_through_lucene(tmp_path, capsys) -> None:
     records = documents()

@@ -41,14 +41,8 @@ def run(capsys, *words: object) -> tuple[int, str, str]:
 def test_a_query_and_a_document(capsys, index):
     code, out, err = run(capsys, "--index", index, "--query", "wing flow", "--docid", "d3", "--top", 4)
     assert (code, err) == (0, "")
-    for heading in (
-        "Query query      wing flow",
-        "held back",
-        "part axiomatic",
-        "Feedback documents",
-        "Words of the model",
-        "Document d3: rank ",
-    ):
+    headings = "Query query      wing flow|held back|part axiomatic|Feedback documents|Words of the model"
+    for heading in (*headings.split("|"), "Document d3: rank "):
         assert heading in out
     assert "First of" not in out
 
@@ -56,7 +50,7 @@ def test_a_query_and_a_document(capsys, index):
 def test_without_a_document_the_ranking_is_shown(capsys, index):
     code, out, _ = run(capsys, "--index", index, "--query", "wing flow", "--model", "bm25")
     assert code == 0
-    assert "First of" in out
+    assert "First of" in out and re.search("^model +bm25 ", out, flags=re.MULTILINE)
     assert "Feedback documents" not in out
 
 
@@ -101,15 +95,6 @@ def test_judged_documents(capsys, index):
     assert "2 documents judged relevant" in out
 
 
-def test_every_model_has_something_to_say(capsys, index):
-    from sdretrieval.ranking.registry import rankers
-
-    for model in rankers():
-        code, out, err = run(capsys, "--index", index, "--query", "wing heat", "--model", model, "--docid", "d1")
-        assert (code, err) == (0, ""), model
-        assert re.search(rf"^model +{model} ", out, flags=re.MULTILINE)
-
-
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -131,12 +116,6 @@ def test_refusals(capsys, index, topics, words, told):
     assert (code, out) == (2, "")
     assert err.startswith("sdretrieval explain: ")
     assert told in err
-
-
-def test_help_has_an_example(capsys):
-    with pytest.raises(SystemExit):
-        main(["explain", "--help"])
-    assert 'sdretrieval explain --index indexes/mine --query "' in capsys.readouterr().out
 
 
 @pytest.mark.java

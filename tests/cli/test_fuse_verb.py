@@ -33,13 +33,8 @@ def test_the_run_is_that_of_the_function_and_its_note_tells_all(typed, runs, tmp
     assert re.search(r"sum\.txt\.gz: 6 topics, \d+ documents, [0-9.]+ s", outcome.err)
     note = json.loads((tmp_path / "sum.txt.gz.manifest.json").read_text())
     assert note["verb"] == "fuse"
-    assert note["parameters"] == {
-        "method": "combsum",
-        "normalise": "z",
-        "k": 60.0,
-        "weight.bm25": 2.0,
-        "weight.sd": 0.5,
-    }
+    weights = {"weight.bm25": 2.0, "weight.sd": 0.5}
+    assert note["parameters"] == {"method": "combsum", "normalise": "z", "k": 60.0, **weights}
     assert note["inputs"]["run sd"] == {"file": str(runs[1]), "sha256": file_digest(runs[1])}
     assert note["options"] == {"hits": 7, "depth": None, "tag": "mine"}
 

@@ -214,24 +214,10 @@ def test_full_disk(tmp_path, started, ended, limit):
 def test_a_messy_table_and_a_summary_of_what_became_of_it(tmp_path, typed):
     """In one command: semicolons, three forms of dates, a missing and an impossible one, an empty text, a bad row."""
     dates = ["2020-01-02", "03.04.2020", "05/06/2020", "", "soon", "2020-07-08"]
-    rows = [
-        "id;when;text",
-        *(f"d{i};{date};words of {i}" for i, date in enumerate(dates)),
-        "d7;2020-01-01;",
-        ";;",
-        "d8;x",
-    ]
+    rows = [f"d{i};{date};words of {i}" for i, date in enumerate(dates)]
+    rows = ["id;when;text", *rows, "d7;2020-01-01;", ";;", "d8;x"]
     (tmp_path / "messy.csv").write_text("\n".join(rows))
-    words = [
-        "index",
-        "--input",
-        tmp_path / "messy.csv",
-        "--contents-field",
-        "text",
-        "--date-field",
-        "when",
-        "--skip-bad",
-    ]
+    words = ["index", "--input", tmp_path / "messy.csv", *"--contents-field text --date-field when --skip-bad".split()]
     words += ["--date-format", "auto", "--date-format", "%d.%m.%Y", "--date-format", "%m/%d/%Y"]
     outcome = typed(*words, "--index", tmp_path / "ix")
     assert outcome.code == 0, outcome

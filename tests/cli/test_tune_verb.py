@@ -18,20 +18,8 @@ from sdretrieval.ranking.registry import make_ranker
 
 @pytest.fixture
 def flags(collection, tmp_path) -> list:
-    return [
-        "--index",
-        collection.index,
-        "--topics",
-        collection.topics,
-        "--qrels",
-        collection.qrels,
-        "--model",
-        "sd3",
-        "--output",
-        tmp_path / "best.json",
-        "--folds",
-        3,
-    ]
+    files = ["--index", collection.index, "--topics", collection.topics, "--qrels", collection.qrels]
+    return [*files, "--model", "sd3", "--output", tmp_path / "best.json", "--folds", 3]
 
 
 GRID = ["--method", "grid", "--params", "fb_docs=1,3,10", "original_query_weight=0.1,0.9"]

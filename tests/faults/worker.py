@@ -115,8 +115,13 @@ def changes(index: Path) -> list[tuple[int, str, Callable[[], object]]]:
 
 
 def main(folder: Path, seed: str, what: str) -> None:
+    import jnius_config  # all in a process of its own
+
     from sdretrieval.cli.main import main as command
+    from sdretrieval.core.jvm import BRIEF
     from sdretrieval.index.snapshot import open_snapshot
+
+    jnius_config.add_options(*BRIEF)
 
     index = folder / "index"
     given = ["--index", str(index), "--topics", str(folder / "topics.tsv")]

@@ -14,6 +14,9 @@ from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import brief_java  # noqa: F401
 from pages import PAGES, Block, blocks, shell_commands
 
 from sdretrieval.cli.main import main

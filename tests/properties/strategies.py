@@ -12,33 +12,8 @@ from oracle import Corpus
 from sdretrieval.index.snapshot import Snapshot
 
 # Plain words, one-letter words, capitals, digits and other scripts: byte order is not the order of the list.
-WORDS = [
-    "zebra",
-    "Ärger",
-    "apple",
-    "b",
-    "Cat",
-    "42",
-    "10th",
-    "naïve",
-    "état",
-    "日本",
-    "ж",
-    "wing",
-    "flow",
-    "lift",
-    "drag",
-    "a" * 25,
-    "mach",
-    "shock",
-    "heat",
-    "wake",
-    "jet",
-    "boundary",
-    "layer",
-    "é",
-    "𝄞",
-]
+WORDS = "zebra Ärger apple b Cat 42 10th naïve état 日本 ж wing flow lift drag".split()
+WORDS += ["a" * 25, *"mach shock heat wake jet boundary layer é 𝄞".split()]
 DOCIDS = ["d1", "d10", "d2", "D3", "über", "doc-4", "005", "6", "dé", "7a", "𝄞8", "zz"]
 DOCIDS += [f"x{i:02d}" for i in range(20)]
 

@@ -13,7 +13,7 @@ import pytest
 
 from sdretrieval.collection.trec import read_qrels, read_topics
 from sdretrieval.core.errors import ParameterError
-from sdretrieval.demo import DemoCollection, generate_demo, prose, write_demo
+from sdretrieval.demo import DemoCollection, DemoFiles, generate_demo, prose, write_demo
 
 # Not strftime's, whose names are those of the machine's language.
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -22,6 +22,16 @@ WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", 
 @pytest.fixture(scope="module")
 def demo() -> DemoCollection:
     return generate_demo()
+
+
+@pytest.fixture(scope="module")
+def large() -> DemoCollection:
+    return generate_demo(n_docs=12_000, n_topics=500)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory) -> DemoFiles:
+    return write_demo(tmp_path_factory.mktemp("demo") / "new" / "folder")
 
 
 def tokens(text: str) -> set[str]:
@@ -42,11 +52,10 @@ def relevant(demo: DemoCollection) -> dict[str, list[dict[str, str]]]:
     return found
 
 
-def test_same_seed_gives_the_same_bytes_everywhere(tmp_path):
+def test_same_seed_gives_the_same_bytes_everywhere(files):
     """The digests were taken with Python 3.11, numpy 2.4 and found the same with 3.12 and numpy 1.26
     and with 3.13 and numpy 2.5. Strings hash differently in every process: an order taken from a set would
     show here as well."""
-    files = write_demo(tmp_path)
     digests = {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16]
         for path in (files.documents, files.topics, files.topics_tsv, files.topic_times, files.qrels)
@@ -190,13 +199,12 @@ def test_text_reads_as_text(demo):
         assert all(re.match(r"[A-Z“0-9]", paragraph) for paragraph in body.split("\n\n"))
 
 
-def test_vocabulary_has_thousands_of_words_and_grows(demo):
+def test_vocabulary_has_thousands_of_words_and_grows(demo, large):
     def vocabulary(documents):
         return len({word for d in documents for word in re.findall(r"\w+", d["contents"].lower())})
 
-    small, large = vocabulary(demo.documents), vocabulary(generate_demo(n_docs=12_000).documents)
-    assert 5000 < small < 9000
-    assert large > 1.3 * small
+    assert 5000 < vocabulary(demo.documents) < 9000
+    assert vocabulary(large.documents) > 1.3 * vocabulary(demo.documents)
 
 
 def test_word_lists_have_no_word_twice_and_fill_every_slot_of_the_background():
@@ -215,8 +223,8 @@ def test_names_do_not_repeat_and_larger_worlds_contain_smaller_ones():
 
 
 @pytest.mark.parametrize(("n_docs", "n_topics"), [(20, 1), (1000, 50), (200, 10), (5000, 1), (12_000, 500)])
-def test_other_sizes(n_docs, n_topics):
-    demo = generate_demo(n_docs=n_docs, n_topics=n_topics)
+def test_other_sizes(n_docs, n_topics, large):
+    demo = large if n_docs == 12_000 else generate_demo(n_docs=n_docs, n_topics=n_topics)
     assert (len(demo.documents), len(demo.topics)) == (n_docs, n_topics)
     assert len({d["id"] for d in demo.documents}) == n_docs
     assert all(len(documents) >= 6 for documents in relevant(demo).values())
@@ -229,8 +237,7 @@ def test_longer_documents_on_request():
     assert 250 < sum(words) / len(words) < 350
 
 
-def test_files_say_what_the_collection_in_memory_says(tmp_path, demo):
-    files = write_demo(tmp_path / "new" / "folder")
+def test_files_say_what_the_collection_in_memory_says(files, demo):
     lines = files.documents.read_text(encoding="utf-8").splitlines()
     assert [json.loads(line) for line in lines] == demo.documents
     topics = read_topics(files.topics)

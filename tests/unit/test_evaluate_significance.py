@@ -99,12 +99,7 @@ def evaluations():
 def test_compare_corrects_over_runs_for_each_measure_and_test(evaluations):
     base, *others = evaluations
     table = compare(others, base)
-    assert [(c.measure, c.run) for c in table] == [
-        ("AP", "shift 0.6"),
-        ("AP", "shift 1.2"),
-        ("P@5", "shift 0.6"),
-        ("P@5", "shift 1.2"),
-    ]
+    assert [(c.measure, c.run) for c in table] == [(m, f"shift {s}") for m in ("AP", "P@5") for s in (0.6, 1.2)]
     for measure in ("AP", "P@5"):
         rows = [c for c in table if c.measure == measure]
         for test in TESTS:

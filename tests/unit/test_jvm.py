@@ -123,49 +123,38 @@ def test_a_line_break_in_a_path_is_refused():
 
 
 PROGRAMS = {
-    "the jar is found without importing Pyserini": """
-import sys
-from sdretrieval.core.anserini import anserini_jar
-assert anserini_jar().name.startswith("anserini-") and anserini_jar().is_file()
-assert "pyserini" not in sys.modules
-""",
-    "a forked child is told that the JVM did not come along, and the parent's goes on working": """
-import os, warnings
+    "it starts once, for a child forked before it too, and not for one forked after": """
+import os, sys, threading, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12: forked with threads, which Java has
+from sdretrieval.core import jvm
+from sdretrieval.core.anserini import anserini_jar
 from sdretrieval.core.errors import JavaError
-from sdretrieval.core.jvm import java_class, start_jvm
-start_jvm()
-parent = os.getpid()
-child = os.fork()
-if child == 0:
-    try:
-        start_jvm()
-    except JavaError as error:
-        right = f"forked from process {parent}" in str(error) and "spawn" in str(error)
-        os._exit(7 if right else 1)
-    os._exit(2)
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-assert java_class("java.lang.Integer").MAX_VALUE == 2**31 - 1
-""",
-    "a child forked before the JVM may start its own": """
-import os
-import sdretrieval.core.jvm as jvm
+
+def ended(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+assert anserini_jar().name.startswith("anserini-") and anserini_jar().is_file()
+assert "pyserini" not in sys.modules  # the jar is found without it
 child = os.fork()
 if child == 0:
     jvm.start_jvm()
     os._exit(7)
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-jvm.start_jvm()
-""",
-    "it starts once for several threads, several times, and without torch": """
-import sys, threading
-from sdretrieval.core.jvm import java_class, start_jvm
-threads = [threading.Thread(target=start_jvm) for _ in range(4)]
+assert ended(child) == 7
+threads = [threading.Thread(target=jvm.start_jvm) for _ in range(4)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
-start_jvm()
+jvm.start_jvm()
+parent = os.getpid()
+child = os.fork()
+if child == 0:
+    try:
+        jvm.start_jvm()
+    except JavaError as error:
+        os._exit(7 if f"forked from process {parent}" in str(error) and "spawn" in str(error) else 1)
+    os._exit(2)
+assert ended(child) == 7
 from sdretrieval.index.lucene.analysis import analyze
-assert analyze("The foxes were running") == ["fox", "were", "run"]
+assert analyze("The foxes were running") == ["fox", "were", "run"]  # the parent's goes on working
 assert "torch" not in sys.modules
 """,
     "one that Pyserini started is joined: ours is not the only code in the process": """

@@ -39,12 +39,8 @@ def test_judged_documents_come_first_then_the_best_others(snapshot, model):
     assert mixed.docs.tolist() == [plain[2], 39, *others]
     assert (mixed.judged, mixed.unjudged) == (True, 5)
     run = {"1": np.array([plain[0], 38, plain[2], 37, 36])}
-    assert rank(snapshot, model, judged, run, fb_docs=2, unjudged_weight=0.5).feedback.docs.tolist() == [
-        plain[2],
-        39,
-        38,
-        37,
-    ]
+    found = rank(snapshot, model, judged, run, fb_docs=2, unjudged_weight=0.5)
+    assert found.feedback.docs.tolist() == [plain[2], 39, 38, 37]
     alone = rank(snapshot, model, judged, fb_docs=5).feedback
     assert (alone.docs.tolist(), alone.unjudged) == ([plain[2], 39], 0)
 
