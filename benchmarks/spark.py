@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.corpus import Corpus
+from benchmarks.sharded import write_collection
 from sdretrieval.collection.trec import read_topics
 from sdretrieval.index.snapshot import Snapshot, open_snapshot
 from sdretrieval.plugins.spark import search as shards
@@ -26,7 +27,7 @@ from sdretrieval.plugins.spark.building import shard_of
 from sdretrieval.plugins.spark.runners import OnSpark
 from sdretrieval.plugins.spark.session import spark_context
 from sdretrieval.plugins.spark.shard_ranking import ShardedEngine
-from sdretrieval.plugins.spark.shards import open_collection, write_collection
+from sdretrieval.plugins.spark.shards import open_collection
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.retrieval import search
 

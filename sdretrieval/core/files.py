@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
 import io
 import os
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from sdretrieval.core.compressed import DamagedData, decompressed
-from sdretrieval.core.disk import sync_folder
+from sdretrieval.core.disk import NO_ROOM, sync_folder
 from sdretrieval.core.errors import InputError, SdretrievalError
 
 fcntl: Any
@@ -26,7 +25,6 @@ except ImportError:  # Windows
     fcntl = None
 
 STANDARD = "-"  # standard input or output, in the place of a file's name
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
@@ -79,7 +77,7 @@ def _told(path: str | os.PathLike[str], *own: Path) -> Iterator[None]:
         is_own = error.filename is not None and any(Path(error.filename) in (p, *p.parents) for p in own)
         if not is_own or isinstance(error, BrokenPipeError):
             raise
-        remedy = "Make room." if error.errno in _NO_ROOM else None
+        remedy = "Make room." if error.errno in NO_ROOM else None
         raise SdretrievalError(f"{path}: cannot be written ({error.strerror or error})", remedy=remedy) from error
 
 

@@ -77,6 +77,13 @@ def test_quoted_numbers_are_in_the_tables(page: str, heading: str) -> None:
     assert not missing, f"{page}, {heading}: not in RESULTS.md: {missing}"
 
 
+def test_the_readme_says_what_the_pages_say() -> None:
+    speeds = NUMBER.findall((DOCS / "BENCHMARKS.md").read_text(encoding="utf-8"))
+    values = measured("Default") + [float(number.replace("−", "-")) for number in speeds]
+    quoted = NUMBER.findall(section((REPOSITORY / "README.md").read_text(encoding="utf-8"), "Measured"))
+    assert quoted and not [number for number in quoted if not is_among(number, values)]
+
+
 def test_a_wrong_number_is_found() -> None:
     assert is_among("91.7", [91.66]) and is_among(".786", [0.7857]) and is_among("78.6", [0.7857])
     assert not is_among("91.8", [91.66]) and not is_among(".787", [0.7857])

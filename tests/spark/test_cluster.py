@@ -24,13 +24,14 @@ from needed import BRIEFLY, MARKS, Corpus, command, spark_for, standalone, wait_
 from sharding import Sharding, assert_same, one_index, ranker
 from shown import as_shown
 
+from benchmarks.sharded import write_collection
 from sdretrieval.index.snapshot import open_snapshot
 from sdretrieval.plugins.spark import requests
 from sdretrieval.plugins.spark.runners import OnSpark
 from sdretrieval.plugins.spark.search import prepare
 from sdretrieval.plugins.spark.session import spark_context
 from sdretrieval.plugins.spark.shard_ranking import ShardedEngine, ShardOptions
-from sdretrieval.plugins.spark.shards import open_collection, write_collection
+from sdretrieval.plugins.spark.shards import open_collection
 
 pyspark = spark_for(sys.modules[__name__])
 pytestmark = MARKS

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sharding import DAY, Here, InMemory, Sharding, engine_of, ranker
 
+from benchmarks.sharded import write_collection
 from sdretrieval.cli.main import main
 from sdretrieval.core.errors import IndexProblem, ParameterError, SdretrievalError
 from sdretrieval.core.timeline import coarse_resolution, timeline
@@ -20,7 +21,7 @@ from sdretrieval.plugins.spark import BATCH, session
 from sdretrieval.plugins.spark.building import Target, check_apart, shard_of
 from sdretrieval.plugins.spark.drifting import drift
 from sdretrieval.plugins.spark.shard_ranking import ShardOptions
-from sdretrieval.plugins.spark.shards import checked_manifest, open_collection, open_shard, write_collection
+from sdretrieval.plugins.spark.shards import checked_manifest, open_collection, open_shard
 from sdretrieval.plugins.spark.storage import Entry, Mounted
 from sdretrieval.plugins.spark.totals import Along, Increments, Moments, Totals
 

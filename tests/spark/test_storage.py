@@ -21,6 +21,7 @@ import pytest
 from needed import BRIEFLY, MARKS, Corpus, command, spark_for, wait_for
 from sharding import InMemory, Sharding, assert_same, engine_of, one_index, ranker
 
+from benchmarks.sharded import write_collection
 from sdretrieval.collection.corpus import Document
 from sdretrieval.core.errors import IndexProblem, ParameterError, SdretrievalError
 from sdretrieval.core.timeline import DAY, WEEK
@@ -32,7 +33,7 @@ from sdretrieval.plugins.spark.runners import OnSpark
 from sdretrieval.plugins.spark.search import prepare
 from sdretrieval.plugins.spark.session import spark_context
 from sdretrieval.plugins.spark.shard_ranking import ShardOptions
-from sdretrieval.plugins.spark.shards import Remote, open_collection, write_collection
+from sdretrieval.plugins.spark.shards import Remote, open_collection
 from sdretrieval.plugins.spark.storage import Hadoop, HadoopShell, StorageProblem, is_address, place_of
 
 pyspark = spark_for(sys.modules[__name__])

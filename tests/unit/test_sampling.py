@@ -7,9 +7,7 @@ import pytest
 from scipy import stats
 from scipy.special import beta, betainc
 
-from sdretrieval.core.errors import ParameterError
-from sdretrieval.estimate.distributions.marginals import beta_binomial_log_mass
-from sdretrieval.estimate.distributions.sampling import (
+from benchmarks.sampling import (
     sample_dcm,
     sample_dirichlet,
     sample_log_dirichlet,
@@ -17,6 +15,8 @@ from sdretrieval.estimate.distributions.sampling import (
     sample_smoothed_dirichlet,
     to_counts,
 )
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.estimate.distributions.marginals import beta_binomial_log_mass
 
 # Seeds are fixed: a p-value here is the same on every run.
 

@@ -44,22 +44,10 @@ def _general_english(model: MultinomialClassifier | _SmoothedDocuments, totals: 
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class MultinomialClassifier(IncrementalClassifier):
-    """Naive Bayes on word counts.
+    """Naive Bayes on word counts, smoothed by (4.8) or (4.9). The parameters are the fields below.
 
-    Parameters
-    ----------
-    method : {"laplace", "jelinek-mercer"}
-        Smoothing (4.8) or (4.9).
-    additive : float
-        δ of (4.8).
-    smoothing : float
-        λ of (4.9), the share of a class's own estimate.
-    background_additive : float
-        β of (4.10), general English from all training documents.
-    background : array, optional
-        θ^GE of one's own instead of (4.10).
-    fit_prior, class_prior
-        See :class:`GenerativeClassifier`.
+    ``background`` is θ^GE of one's own instead of (4.10) from all training documents; ``fit_prior`` and ``class_prior``
+    are as of :class:`GenerativeClassifier`.
     """
 
     state: ClassVar = {"feature_log_prob_": "classes x terms", "class_log_prior_": "classes"}
@@ -120,26 +108,12 @@ class SmoothedDirichletClassifier(_SmoothedDocuments, IncrementalClassifier):
     """The (approximate) smoothed Dirichlet: classes are geometric means of smoothed documents.
 
     ``partial_fit`` smooths each batch with (4.10) of all documents so far, that batch included. With a given
-    ``background`` any batches make the same classifier as ``fit``.
+    ``background``, θ^GE of one's own instead of (4.10), any batches make the same classifier as ``fit``.
 
-    Parameters
-    ----------
-    smoothing : float
-        λ of (2.1), the share of a document's own words.
-    background_additive : float
-        β of (4.10), general English from all training documents.
-    cross_entropy : bool
-        SD-CE: only the document-dependent sum of (4.29), without the normaliser's part.
-    scale : float
-        S; it sharpens the probabilities but does not change which class is the best.
-    calibrate : bool
-        ``fit`` chooses how sure ``predict_proba`` is, ``sharpness_``: scores are multiplied by what makes every fifth
-        document of each class likeliest under a classifier of the others. S alone, at the thesis's 1, leaves
-        probabilities all but uniform. ``partial_fit`` keeps what there is, at first 1.
-    background : array, optional
-        θ^GE of one's own instead of (4.10), e.g. of a whole collection.
-    fit_prior, class_prior
-        See :class:`GenerativeClassifier`; they count for more the smaller S is.
+    With ``calibrate``, ``fit`` chooses how sure ``predict_proba`` is, ``sharpness_``: scores are multiplied by what
+    makes every fifth document of each class likeliest under a classifier of the others. S alone, at the thesis's 1,
+    leaves probabilities all but uniform. ``partial_fit`` keeps what there is, at first 1. The parameters are the fields
+    below; ``fit_prior`` and ``class_prior`` (:class:`GenerativeClassifier`) count for more the smaller S is.
     """
 
     state: ClassVar = {**_TERMS, "background_": "terms", "divergence_": "classes"}
@@ -224,20 +198,9 @@ class _IterativeClassifier(GenerativeClassifier):
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class DCMClassifier(_IterativeClassifier):
-    """The Dirichlet compound multinomial.
+    """The Dirichlet compound multinomial. The parameters are the fields below, and those of its bases.
 
-    Parameters
-    ----------
-    scale : float or None
-        S, the same for all classes; None estimates one for each.
-    additive : float
-        δ of (4.11).
-    method : {"newton", "fixed-point"}
-        Newton's, or Minka's iteration as in the thesis: the same estimate.
-    tolerance, max_iter
-        When to stop.
-    fit_prior, class_prior
-        See :class:`GenerativeClassifier`.
+    ``method`` is Newton's, or Minka's iteration as in the thesis ("fixed-point"): the same estimate.
     """
 
     state: ClassVar = {**_TERMS, "scale_": "classes"}
@@ -263,24 +226,9 @@ class DCMClassifier(_IterativeClassifier):
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class DirichletClassifier(_SmoothedDocuments, _IterativeClassifier):
-    """The Dirichlet over smoothed documents.
+    """The Dirichlet over smoothed documents. The parameters are the fields below, and those of its bases.
 
-    Parameters
-    ----------
-    scale : float or None
-        S, the same for all classes; None estimates one for each.
-    smoothing : float
-        λ of (2.1), the share of a document's own words.
-    background_additive : float
-        β of (4.10).
-    background : array, optional
-        θ^GE of one's own instead of (4.10).
-    method : {"newton", "fixed-point"}
-        Newton's, or Minka's iteration as in the thesis: the same estimate.
-    tolerance, max_iter
-        When to stop.
-    fit_prior, class_prior
-        See :class:`GenerativeClassifier`.
+    ``background`` is θ^GE of one's own instead of (4.10); ``method`` is as of :class:`DCMClassifier`.
     """
 
     state: ClassVar = {**_TERMS, "background_": "terms", "class_offset_": "classes", "scale_": "classes"}

@@ -148,15 +148,7 @@ class _Mixture(ClusterMixin, BaseEstimator):
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class MultinomialMixture(_Mixture):
-    """Clusters are multinomials, Laplace smoothed.
-
-    Parameters
-    ----------
-    n_components, n_init, max_iter, tol, random_state
-        Of EM, as in scikit-learn's mixtures.
-    additive : float
-        δ of (4.8).
-    """
+    """Clusters are multinomials, Laplace smoothed. The parameters are the fields below, and those of EM."""
 
     state: ClassVar = ("feature_log_prob_",)
 
@@ -175,22 +167,11 @@ class MultinomialMixture(_Mixture):
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class SmoothedDirichletMixture(_Mixture):
-    """Clusters are smoothed Dirichlets: geometric means of their documents.
+    """Clusters are smoothed Dirichlets: geometric means of their documents. The parameters are the fields below.
 
-    Parameters
-    ----------
-    n_components, n_init, max_iter, tol, random_state
-        Of EM, as in scikit-learn's mixtures.
-    smoothing : float
-        λ of (2.1), the share of a document's own words.
-    scale : float, optional
-        S. By default such that S λ is thirty times the mean length of the documents; with much less the E-step is so
-        unsure that clusters run together.
-    background_additive : float
-        β of (4.10), general English of the documents.
+    ``scale`` is S, by default such that S λ is thirty times the mean length of the documents; with much less the
+    E-step is so unsure that clusters run together.
 
-    Examples
-    --------
     >>> X = [[3, 1, 0, 0], [2, 2, 0, 0], [0, 0, 1, 3], [0, 0, 2, 2]]
     >>> labels = SmoothedDirichletMixture(n_components=2, random_state=0).fit_predict(X)
     >>> bool(labels[0] == labels[1] != labels[2] == labels[3])

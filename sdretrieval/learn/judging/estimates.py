@@ -19,7 +19,7 @@ judgments made in random order.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -274,8 +274,7 @@ class Contest:
     # -- by random samples ---------------------------------------------------------------------------------------
     def random_order(self, qid: str, pool: Mapping[str, int]) -> list[str]:
         """A topic's pool in an order that is random within strata of best rank, a document of each stratum in turn."""
-        strata = _strata(pool)
-        turns = [sorted(part, key=lambda docid: _chance(qid, docid)) for part in strata]
+        turns = [shuffled(part, qid) for part in _strata(pool)]
         places = [((i + 0.5) / len(part), docid) for part in turns for i, docid in enumerate(part)]
         return [docid for _, docid in sorted(places)]
 
@@ -294,8 +293,9 @@ def _strata(pool: Mapping[str, int]) -> list[list[str]]:
     return [part for part in parts if part]
 
 
-def _chance(qid: str, docid: str) -> bytes:
-    return hashlib.sha256(f"{qid}\n{docid}".encode()).digest()
+def shuffled(docids: Iterable[str], salt: str) -> list[str]:
+    """In an order that is random, and the same for whoever asks."""
+    return sorted(docids, key=lambda docid: hashlib.sha256(f"{salt}\n{docid}".encode()).digest())
 
 
 def _measured(name: str, cut: int | None, ranked: np.ndarray, x: np.ndarray, beyond: list[int], rel: int) -> np.ndarray:

@@ -9,7 +9,6 @@ one project at the same time. Documents are named by their ids, so that a projec
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import time
@@ -30,7 +29,7 @@ from sdretrieval.collection.trec.trec_file import token_problem
 from sdretrieval.core.errors import InputError, ParameterError, shown
 from sdretrieval.core.times import format_time
 from sdretrieval.learn.judging.agreement import Agreement, agreement
-from sdretrieval.learn.judging.estimates import Better, Contest, Measured
+from sdretrieval.learn.judging.estimates import Better, Contest, Measured, shuffled
 from sdretrieval.learn.judging.journal import Entry, Journal
 from sdretrieval.learn.judging.learner import Features, Learner
 from sdretrieval.learn.judging.stopping import Price, RecallBound, certificate, price, recall_bound
@@ -557,11 +556,6 @@ class Project:
                 }
             )
         return told
-
-
-def shuffled(docids: Iterable[str], salt: str) -> list[str]:
-    """In an order that is random, and the same for whoever asks."""
-    return sorted(docids, key=lambda docid: hashlib.sha256(f"{salt}\n{docid}".encode()).digest())
 
 
 def _now() -> str:

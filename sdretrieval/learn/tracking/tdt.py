@@ -227,19 +227,7 @@ def evaluate_trials(
 ) -> TdtEvaluation:
     """Everything about one system in one call. Stories without an on-topic document are left out, and named.
 
-    Parameters
-    ----------
-    trials : mapping of story to Trials
-    costs : Costs, optional
-        By default TDT's.
-    weighting : {"topic", "story"}
-        Rates as means over stories, or of all trials pooled.
-    name : str
-        The system's, for tables.
-
-    Returns
-    -------
-    TdtEvaluation
+    ``weighting``: rates as means over stories (``topic``), or of all trials pooled (``story``).
     """
     costs = costs or Costs()
     skipped = tuple(story for story, t in trials.items() if t.n_targets == 0)

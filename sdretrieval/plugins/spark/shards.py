@@ -12,7 +12,6 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -26,9 +25,9 @@ from sdretrieval.core import sorted_strings
 from sdretrieval.core.errors import IndexProblem, ParameterError, SdretrievalError
 from sdretrieval.core.packed_strings import PackedStrings
 from sdretrieval.core.safe_json import parse_json
-from sdretrieval.index.positions import NAME, POSITIONS, has_positions
+from sdretrieval.index.positions import has_positions
 from sdretrieval.index.snapshot import Snapshot, load_snapshot, open_snapshot, snapshot_folder
-from sdretrieval.index.snapshot_format import snapshot_problem, write_snapshot
+from sdretrieval.index.snapshot_format import snapshot_problem
 from sdretrieval.index.statistics import Statistics
 from sdretrieval.plugins.spark.copies import cache_folder, local_copy
 from sdretrieval.plugins.spark.storage import Hadoop, HadoopShell, Mounted, StorageProblem, last_name, place_of
@@ -294,23 +293,6 @@ def describe_shard(folder: Path, number: int) -> dict[str, Any]:
         )
     snapshot = open_snapshot(index)
     return shard_entry(number, snapshot.n_docs, snapshot.n_tokens, snapshot.fingerprint, has_positions(snapshot))
-
-
-def write_collection(folder: Path, snapshots: Iterable[Snapshot]) -> Collection:
-    """Snapshots as shards, without Lucene indexes: for counts from elsewhere, for tests and benchmarks.
-
-    They must be of one analyzer, and no docid may be in two of them.
-    """
-    shards, analyzer = [], AnalyzerSpec()
-    for number, snapshot in enumerate(snapshots):
-        analyzer = snapshot.analyzer
-        place = folder / f"{shard_name(number)}.snapshot"
-        mark = write_snapshot(place, snapshot.arrays)
-        if snapshot.places is not None:
-            POSITIONS.write(place / mark / NAME, snapshot.places)
-        shards.append(shard_entry(number, snapshot.n_docs, snapshot.n_tokens, mark, snapshot.places is not None))
-    Mounted().write(str(folder / MANIFEST), manifest_of(shards, analyzer))
-    return open_collection(folder)
 
 
 # -- one shard as a worker sees it -------------------------------------------------------------------------------

@@ -27,39 +27,38 @@ from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.weighting import BM25, LuceneDirichlet, Weighting
 
 if TYPE_CHECKING:
+    from sdretrieval.ranking.models.axiomatic import Axiomatic
     from sdretrieval.ranking.models.relevance_model import RM3
 
 MAX_DF_SHARE = 0.1
-_spelled_well = re.compile(r"[a-z0-9]{2,20}").fullmatch
 
 
-@lru_cache(maxsize=4)
-def _usable(statistics: Statistics) -> np.ndarray:
-    """Which terms Anserini takes into a feedback vector."""
+@lru_cache(maxsize=12)
+def spelled(statistics: Statistics, pattern: str, model: str) -> np.ndarray:
+    """Which terms are spelled as the whole pattern says."""
     if statistics.vocabulary is None:
-        raise ParameterError("Anserini's RM3 looks at the spelling of terms; here is no vocabulary")
-    spelling = np.fromiter((_spelled_well(t) is not None for t in statistics.vocabulary), dtype=bool)
-    df_share = statistics.df.astype(np.float32) / np.float32(statistics.n_docs)
-    return spelling & (df_share <= np.float32(MAX_DF_SHARE))
+        raise ParameterError(f"Anserini's {model} looks at the spelling of terms; here is no vocabulary")
+    matches = re.compile(pattern).fullmatch
+    return np.fromiter((matches(term) is not None for term in statistics.vocabulary), dtype=bool)
 
 
-def lucene_weighting(model: RM3) -> Weighting:
+def lucene_weighting(kind: str, model: RM3 | Axiomatic) -> Weighting:
     """What Lucene ranks with: BM25 or Dirichlet, lengths in one byte."""
-    if model.first_stage == "bm25":
-        return BM25(model.k1, model.b, lucene_lengths=True)
-    return LuceneDirichlet(model.mu)
+    return BM25(model.k1, model.b, lucene_lengths=True) if kind == "bm25" else LuceneDirichlet(model.mu)
 
 
 def first_plan(model: RM3, query: Query) -> Plan:
-    return Plan(query.as_counts(), lucene_weighting(model))
+    return Plan(query.as_counts(), lucene_weighting(model.first_stage, model))
 
 
 def expand(model: RM3, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
     scores = feedback.emphasised(np.ones(len(feedback)) if feedback.judged else feedback.scores)
-    estimated = _relevance_model(feedback, scores, model.fb_terms, _usable(statistics))
+    df_share = statistics.df.astype(np.float32) / np.float32(statistics.n_docs)
+    usable = spelled(statistics, "[a-z0-9]{2,20}", "RM3") & (df_share <= np.float32(MAX_DF_SHARE))
+    estimated = _relevance_model(feedback, scores, model.fb_terms, usable)
     mixed = _interpolated(_query_vector(query), estimated, model.original_query_weight)
     weights = scores / scores.sum() if scores.sum() > 0 else uniform(len(scores))
-    return Expansion(Plan(mixed, lucene_weighting(model)), weights)
+    return Expansion(Plan(mixed, lucene_weighting(model.first_stage, model)), weights)
 
 
 def _relevance_model(feedback: Feedback, scores: np.ndarray, fb_terms: int, usable: np.ndarray) -> TermModel:

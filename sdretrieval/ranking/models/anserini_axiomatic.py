@@ -12,9 +12,7 @@ know no emphasis: feedback documents weigh alike.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,30 +22,15 @@ from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.index.statistics import Statistics
 from sdretrieval.ranking.base import Expansion, Plan
 from sdretrieval.ranking.feedback import Feedback, Rows, uniform
+from sdretrieval.ranking.models.anserini import lucene_weighting, spelled
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel
-from sdretrieval.ranking.weighting import BM25, LuceneDirichlet, Weighting
 
 if TYPE_CHECKING:
     from sdretrieval.ranking.models.axiomatic import Axiomatic
 
 MOST_SIMILAR = 1000  # words kept for each word of the query
 NEGLIGIBLE = 1e-8
-_spelled_well = re.compile(r"[a-z]{2,}").fullmatch
-
-
-@lru_cache(maxsize=4)
-def _usable(statistics: Statistics) -> np.ndarray:
-    if statistics.vocabulary is None:
-        raise ParameterError("Anserini's axiomatic feedback looks at the spelling of terms; here is no vocabulary")
-    return np.fromiter((_spelled_well(t) is not None for t in statistics.vocabulary), dtype=bool)
-
-
-def lucene_weighting(model: Axiomatic) -> Weighting:
-    if model.scoring == "bm25":
-        return BM25(model.k1, model.b, lucene_lengths=True)
-    return LuceneDirichlet(model.mu)
-
 
 # -- the pool ----------------------------------------------------------------------------------------------------
 
@@ -86,7 +69,8 @@ def expand(model: Axiomatic, query: Query, feedback: Feedback, statistics: Stati
             remedy="Leave mode=anserini out: --set mode=expected.",
         )
     totals: dict[int, float] = {}
-    terms, document, word = _incidence((feedback.rows, feedback.contrast), _usable(statistics))
+    usable = spelled(statistics, "[a-z]{2,}", "axiomatic feedback")
+    terms, document, word = _incidence((feedback.rows, feedback.contrast), usable)
     n_docs = len(np.unique(document))
     n_t = np.bincount(word, minlength=len(terms))
     for q, f in zip(query.terms.tolist(), query.counts.tolist(), strict=True):
@@ -102,7 +86,7 @@ def expand(model: Axiomatic, query: Query, feedback: Feedback, statistics: Stati
         for place in _polled(scores, MOST_SIMILAR, model.fb_terms):
             if scores[place] > NEGLIGIBLE:  # never so where it is not a number
                 totals[int(terms[place])] = totals.get(int(terms[place]), 0.0) + float(scores[place])
-    plan = Plan(_cut(totals, query, model.fb_terms), lucene_weighting(model))
+    plan = Plan(_cut(totals, query, model.fb_terms), lucene_weighting(model.scoring, model))
     return Expansion(plan, uniform(len(feedback)))
 
 

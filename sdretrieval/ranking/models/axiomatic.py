@@ -34,7 +34,7 @@ from sdretrieval.index.statistics import Statistics
 from sdretrieval.ranking import loops
 from sdretrieval.ranking.base import Expansion, Plan, Ranker, register
 from sdretrieval.ranking.feedback import Feedback, uniform
-from sdretrieval.ranking.models import anserini_axiomatic
+from sdretrieval.ranking.models import anserini, anserini_axiomatic
 from sdretrieval.ranking.models.bm25 import b_parameter, k1_parameter
 from sdretrieval.ranking.models.query_likelihood import mu_parameter
 from sdretrieval.ranking.query import Query
@@ -77,7 +77,7 @@ class Axiomatic(Ranker):
 
     def first(self, query: Query, statistics: Statistics) -> Plan:
         if self.mode == "anserini":
-            return Plan(query.as_counts(), anserini_axiomatic.lucene_weighting(self))
+            return Plan(query.as_counts(), anserini.lucene_weighting(self.scoring, self))
         return Plan(query.as_counts(), self.weighting, with_constant=True)
 
     def contrast(self, docs: np.ndarray, snapshot: Snapshot, allowed: np.ndarray | None) -> np.ndarray | None:

@@ -15,21 +15,18 @@ the place of idf.
 
 from __future__ import annotations
 
-import re
 from array import array
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 
-from sdretrieval.core.errors import ParameterError
 from sdretrieval.core.parameters import choice, count, share
 from sdretrieval.index.statistics import Statistics
 from sdretrieval.ranking.base import Expansion, Plan, Ranker, register
 from sdretrieval.ranking.feedback import Feedback, uniform
+from sdretrieval.ranking.models.anserini import spelled
 from sdretrieval.ranking.models.bm25 import b_parameter, k1_parameter
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.term_model import TermModel, strongest
@@ -74,7 +71,7 @@ class BM25PRF(Ranker):
     def _chosen(self, r: TermModel, feedback: Feedback, statistics: Statistics) -> TermModel:
         """Of new words in so many feedback documents, those that offer most, with their weights."""
         if self.mode == "anserini":
-            usable = _usable(statistics)[r.terms]
+            usable = spelled(statistics, "(?=[0-9]*[a-z])[a-z0-9]{2,20}", "BM25PRF")[r.terms]
             r = TermModel(r.terms[usable], r.weights[usable])
         worth = self._worth(r.terms, r.weights, len(feedback), self.new_term_weight, statistics)
         offer = worth * np.log(r.weights)
@@ -95,21 +92,6 @@ class BM25PRF(Ranker):
         return np.maximum(w * factor, LEAST)
 
 
-_spelled_well = re.compile(r"(?=[0-9]*[a-z])[a-z0-9]{2,20}").fullmatch
-
-
-@lru_cache(maxsize=4)
-def _usable(statistics: Statistics) -> np.ndarray:
-    """Which new words Anserini takes."""
-    return np.fromiter((_spelled_well(word) is not None for word in _vocabulary(statistics)), dtype=bool)
-
-
-def _vocabulary(statistics: Statistics) -> Sequence[str]:
-    if statistics.vocabulary is None:
-        raise ParameterError("Anserini's BM25PRF looks at the spelling of terms; here is no vocabulary")
-    return statistics.vocabulary
-
-
 # -- ties as Java's HashMap breaks them --------------------------------------------------------------------------
 
 
@@ -118,7 +100,8 @@ def java_order(terms: np.ndarray, feedback: Feedback, statistics: Statistics) ->
 
     Each document's words go through a HashSet of their own, then through one of all documents, then through a map.
     """
-    words, rows = _vocabulary(statistics), feedback.rows
+    words, rows = statistics.vocabulary, feedback.rows
+    assert words is not None  # their spelling was looked at
     everything: dict[int, int] = {}
     for start, stop in pairwise(rows.ptr.tolist()):
         hashes = {t: _java_hash(words[t]) for t in rows.terms[start:stop].tolist()}
