@@ -30,12 +30,14 @@ def add_index_argument(parser: argparse.ArgumentParser, *, required: bool = True
     add_analyzer_arguments(parser.add_argument_group("analyzer, of an index that does not say it (not one of ours)"))
 
 
-def snapshot_from(args: argparse.Namespace) -> Snapshot:
-    """The index of --index, its queries analysed as it says, or as --language and its like say where it does not."""
+def snapshot_from(args: argparse.Namespace, ranker: Ranker | None = None) -> Snapshot:
+    """The index of --index, its queries analysed as it says, or as --language and its like say where it does not.
+
+    With ``ranker`` also what this model will read besides."""
     from sdretrieval.index.index_notes import read_notes
     from sdretrieval.ranking.retrieval import as_snapshot
 
-    snapshot, wanted = as_snapshot(args.index), analyzer_from(args)
+    snapshot, wanted = as_snapshot(args.index, ranker), analyzer_from(args)
     says = snapshot.index is None or "analyzer" in read_notes(snapshot.index)
     if wanted is not None and says and wanted != snapshot.analyzer:
         raise ParameterError(

@@ -108,7 +108,7 @@ def rank_and_write(args: argparse.Namespace, verb: str, rank: Callable[..., Run]
     began = time.perf_counter()
     check_outputs(args)
     ranker, topics = time_options.time_from(args, options.ranker_from(args)), options.topics_from(args)
-    snapshot, report = options.snapshot_from(args), Report()
+    snapshot, report = options.snapshot_from(args, ranker), Report()
     judged = options.judged_from(args, topics, snapshot)
     options.say_judged(judged, ranker, topics, snapshot)
     given: dict[str, Any] = {"threads": args.threads, "judged": judged, "prune": args.prune}

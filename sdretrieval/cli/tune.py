@@ -108,7 +108,8 @@ def model_problem(args: argparse.Namespace) -> tuple[Problem, Ranker, dict[str, 
     for flag in ("index", "topics"):
         if getattr(args, flag) is None:
             raise ParameterError(f"--{flag} is needed to tune a model", remedy="Only --fuse, for runs, does without.")
-    ranker, topics, snapshot = options.ranker_from(args), options.topics_from(args), options.snapshot_from(args)
+    ranker, topics = options.ranker_from(args), options.topics_from(args)
+    snapshot = options.snapshot_from(args, ranker)
     space = space_of(ranker, args.params)
     candidates = None
     if args.run_file:

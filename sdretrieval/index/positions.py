@@ -21,7 +21,7 @@ from sdretrieval.core.array_folder import ArrayFolder, Rule, array_file, map_arr
 from sdretrieval.core.disk import disk_errors_explained, remove
 from sdretrieval.core.errors import IndexProblem
 from sdretrieval.index.lucene.export import export_positions
-from sdretrieval.index.snapshot import Snapshot, building
+from sdretrieval.index.snapshot import Snapshot, building, open_snapshot
 from sdretrieval.index.snapshot_format import SNAPSHOT
 
 NAME = "positions"
@@ -29,10 +29,15 @@ POSITIONS = ArrayFolder(
     {"starts": "<i8", "low": "<u2", "high": "<u2"}, "positions.json", 2, {"starts": Rule(points_into="low")}
 )
 _TAKEN = "by_term"  # as the index has them
+TRIES = 20  # to find an index between two commits of others
 
 
 class NoPositions(IndexProblem):
     """A collection that does not tell where words stand."""
+
+
+class IndexChanged(IndexProblem):
+    """An index that another process has committed to since its snapshot was opened."""
 
 
 class Positions:
@@ -99,6 +104,19 @@ def has_positions(snapshot: Snapshot) -> bool:
     return True
 
 
+def open_with_positions(index: Path) -> Snapshot:
+    """The snapshot of an index, and its positions where it has some, of one commit: others may commit in between."""
+    for _ in range(TRIES):
+        snapshot = open_snapshot(index)
+        try:
+            has_positions(snapshot)
+        except IndexChanged as error:
+            changed = error
+        else:
+            return snapshot
+    raise changed
+
+
 def _arrays(snapshot: Snapshot) -> dict[str, np.ndarray]:
     if snapshot.places is not None:
         return snapshot.places
@@ -133,7 +151,7 @@ def _export(snapshot: Snapshot, index: Path, aside: Path, folder: Path) -> None:
         except FileNotFoundError:
             is_same = False
         if not is_same:
-            raise IndexProblem(f"the index {index} has changed since it was opened", remedy="Open it again.")
+            raise IndexChanged(f"the index {index} has changed since it was opened", remedy="Open it again.")
     arrays = {name: np.zeros(int(name == "starts"), dtype=dtype) for name, dtype in POSITIONS.types.items()}
     POSITIONS.write(aside, arrays if segments is None else _by_document(snapshot, map_array(aside, _TAKEN, "<i4")))
     array_file(aside, _TAKEN).unlink()

@@ -60,7 +60,7 @@ class _OverIndex(pt.Transformer):
     @cached_property
     def snapshot(self) -> Snapshot:
         _require_anserini()
-        return as_snapshot(self.index)
+        return as_snapshot(self.index, self.ranker)
 
     @cached_property
     def _engine(self) -> Engine:

@@ -95,6 +95,7 @@ class Ranker:
     name: ClassVar[str] = ""
     description: ClassVar[str] = ""
     uses_feedback: ClassVar[bool] = False
+    reads_positions: ClassVar[bool] = False  # where words stand, of collections that tell
     fb_docs = 0  # feedback models declare it as a parameter
 
     def __post_init__(self) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from sdretrieval.collection.records import Qrels, Ranking, Run, Topic
 from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.core.progress import progress
+from sdretrieval.index.positions import open_with_positions
 from sdretrieval.index.snapshot import Snapshot, open_snapshot
 from sdretrieval.ranking.base import Plan, Ranker
 from sdretrieval.ranking.engine import Engine, Judgments, RankOptions, Result
@@ -27,7 +28,7 @@ from sdretrieval.ranking.notes import AutoTimeNote, NoPositionsNote, Note, Prune
 from sdretrieval.ranking.pairs import PairHooks
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.registry import make_ranker
-from sdretrieval.ranking.wrapper import Hooks, rewrapped
+from sdretrieval.ranking.wrapper import Hooks, innermost, rewrapped
 
 Index = str | os.PathLike[str] | Snapshot
 
@@ -115,7 +116,7 @@ def search(
     twice = [qid for qid, n in Counter(topic.qid for topic in topics).items() if n > 1]
     if twice:
         raise ParameterError(f"topic {twice[0]!r} is given twice", remedy="Each topic needs an id of its own.")
-    snapshot = as_snapshot(index)
+    snapshot = as_snapshot(index, ranker)
     as_it_is = plans is None and on_result is None and prune is None
     if as_it_is and isinstance(ranker, LuceneRanker) and snapshot.index is not None:
         from sdretrieval.index.lucene.search import Similarity, lucene_search  # starts Java
@@ -179,7 +180,7 @@ def rerank(
         raise ParameterError(f"missing must be 'error' or 'drop'; got {missing!r}")
     if hits is not None:
         check_hits(hits)
-    snapshot, report = as_snapshot(index), report or Report()
+    snapshot, report = as_snapshot(index, ranker), report or Report()
     chosen, candidates = candidates_of(snapshot, run, topics, missing, report)
     engine = Engine(snapshot, threads=threads)
     queries = [Query.from_topic(snapshot, topic) for topic in chosen]
@@ -207,8 +208,12 @@ def _own_scores(snapshot: Snapshot, given: Ranking, docs: np.ndarray) -> dict[in
     return {doc: scores[docid] for doc, docid in zip(docs.tolist(), snapshot.docids.take(docs), strict=True)}
 
 
-def as_snapshot(index: Index) -> Snapshot:
-    return index if isinstance(index, Snapshot) else open_snapshot(Path(index))
+def as_snapshot(index: Index, ranker: Ranker | None = None) -> Snapshot:
+    """The snapshot of an index, with what a model will read besides."""
+    if isinstance(index, Snapshot):
+        return index
+    reads_positions = ranker is not None and innermost(ranker).reads_positions
+    return open_with_positions(Path(index)) if reads_positions else open_snapshot(Path(index))
 
 
 def check_hits(hits: int) -> None:

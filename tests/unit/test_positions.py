@@ -122,6 +122,22 @@ def test_an_index_that_changed_since_is_not_mixed_up(index):
 
 
 @pytest.mark.java
+@pytest.mark.parametrize("model", ["sdm", "blend"])
+def test_a_commit_just_after_the_opening_is_no_error(index, monkeypatch, model):
+    opened = []
+
+    def open_and_be_overtaken(path):
+        opened.append(open_snapshot(path))
+        if len(opened) == 1:
+            append_documents([Document("later", "shock wave shock wave")], index)
+        return opened[-1]
+
+    monkeypatch.setattr(positions, "open_snapshot", open_and_be_overtaken)
+    assert "later" in search(index, TOPICS, model)["1"].docids
+    assert [snapshot.n_docs for snapshot in opened] == [3, 4]
+
+
+@pytest.mark.java
 def test_explain_says_what_each_pair_brings(index):
     told = explain(open_snapshot(index), TOPICS[0], "sdm", "phrase").document
     assert told is not None

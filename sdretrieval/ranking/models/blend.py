@@ -60,6 +60,7 @@ class Blend(Ranker):
     name: ClassVar[str] = "blend"
     description: ClassVar[str] = "what three feedback models learn at three depths: the one to start with"
     uses_feedback: ClassVar[bool] = True
+    reads_positions: ClassVar[bool] = True
 
     parts: str = parameter("sd,rm,axiomatic", f"what is blended, of {', '.join(PARTS)}", kind="text")
     fb_docs: int = count(20, "feedback documents at the deepest; less deep: a quarter, half of them", symbol="N")

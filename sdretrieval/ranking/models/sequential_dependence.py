@@ -77,6 +77,7 @@ class SequentialDependence(Ranker):
 
     name: ClassVar[str] = "sdm"
     description: ClassVar[str] = "BM25 of words, of neighbouring words in order, and of those near each other"
+    reads_positions: ClassVar[bool] = True
 
     mode: str = choice("exact", "windows as in the paper, or Anserini's variant", ("exact", "anserini"))
     ordered_weight: float = ordered_parameter(0.1)
