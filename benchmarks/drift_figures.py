@@ -16,17 +16,23 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from benchmarks.bandwidths import plug_in, schedule
 from benchmarks.collections import ROOT
 from benchmarks.results_drift import ADDITIVE, BACKGROUND, Data, Scored, load, mixture, score, smoothed, split
-from benchmarks.smoothed_estimates import METHODS, estimate
 from sdretrieval.core.plotting import GREY, STYLE, empty_figure, write_figure
 from sdretrieval.core.timeline import DAY, timeline
-from sdretrieval.estimate.time.bandwidth import LikelihoodChoice, choose_by_likelihood
+from sdretrieval.estimate.time.bandwidth import LikelihoodChoice, choose_by_likelihood, plug_in
 from sdretrieval.estimate.time.held_out import FoldedTimeline
 from sdretrieval.estimate.time.kernels import Kernel
 from sdretrieval.estimate.time.local_likelihood import LocalLikelihood
-from sdretrieval.estimate.time.penalised import aligned_strength, choose_strength, leave_one_out_score, penalties, solve
+from sdretrieval.estimate.time.penalised import (
+    METHODS,
+    aligned_strength,
+    choose_strength,
+    estimate,
+    leave_one_out_score,
+    penalties,
+    solve,
+)
 
 WORDS = 500  # the most frequent, as in the paper's Figure 5
 KERNEL = "triangular"  # as there
@@ -98,7 +104,7 @@ def by_size(data: Data) -> dict[str, list[float]]:
     for share in SHARES:
         some = fewer(data, share)
         choice = cross_validated(some, False)
-        ways: dict[str, Any] = {"global": inf, "h by cross-validation": choice.bandwidth, "h_t": schedule(choice)}
+        ways: dict[str, Any] = {"global": inf, "h by cross-validation": choice.bandwidth, "h_t": choice.schedule()}
         for label, h in ways.items():
             found.setdefault(label, []).append(score(some, mixture(model_of(some, h)), False).mean)
         best = max(score(some, mixture(model_of(some, h)), False).mean for h in GRID)

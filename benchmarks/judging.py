@@ -29,7 +29,6 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from benchmarks.collections import SHARED, Collection
-from benchmarks.recall_watch import stops
 from sdretrieval.collection.records import Run
 from sdretrieval.core.tables import text_table
 from sdretrieval.evaluate import evaluate
@@ -196,11 +195,11 @@ def part_stopping(args: argparse.Namespace) -> None:
             for first in starts(relevant, args.starts)
         ]
         for target in all_true:
-            stopped = [stops(game, target) for game in games]
-            all_true[target] += [true for _, true in stopped]
+            stops = [game.stops(target) for game in games]
+            all_true[target] += [true for _, true in stops]
             row += [
-                f"{np.mean([true for _, true in stopped]):.2f}",
-                f"{np.mean([n for n, _ in stopped]) / len(relevant):.2f}",
+                f"{np.mean([true for _, true in stops]):.2f}",
+                f"{np.mean([n for n, _ in stops]) / len(relevant):.2f}",
             ]
         print(row, flush=True)
         table.append(row)

@@ -14,17 +14,17 @@ from scipy.special import gamma, xlogy
 
 from benchmarks.collections import INDEXES, ROOT, Collection
 from benchmarks.kept import BESIDE
-from benchmarks.normaliser import (
-    estimate_normaliser,
-    log_approximate_normaliser,
-    log_dirichlet_normaliser,
-    log_exact_normaliser,
-)
 from sdretrieval.collection.analyzer import AnalyzerSpec
 from sdretrieval.collection.corpus import Reader
 from sdretrieval.core.plotting import GREY, STYLE, empty_figure, write_figure
 from sdretrieval.estimate.distributions.burstiness import Burstiness, analyse
 from sdretrieval.estimate.distributions.burstiness_plots import COLOURS, LABELS, write_plot
+from sdretrieval.estimate.distributions.normaliser import (
+    estimate_normaliser,
+    log_approximate_normaliser,
+    log_dirichlet_normaliser,
+    log_exact_normaliser,
+)
 from sdretrieval.index.lucene.indexing import build_index
 from sdretrieval.index.snapshot import open_snapshot
 

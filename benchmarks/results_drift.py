@@ -18,16 +18,20 @@ from math import inf
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from benchmarks.bandwidths import GroupedLocalLikelihood, frequency_groups, lscv, plug_in, schedule
 from benchmarks.collections import Collection
 from benchmarks.kept import BESIDE
-from benchmarks.smoothed_estimates import estimate
 from sdretrieval.core.timeline import DAY, format_duration, timeline
-from sdretrieval.estimate.time.bandwidth import candidate_bandwidths, choose_by_likelihood
+from sdretrieval.estimate.time.bandwidth import (
+    candidate_bandwidths,
+    choose_by_likelihood,
+    frequency_groups,
+    lscv,
+    plug_in,
+)
 from sdretrieval.estimate.time.held_out import FoldedTimeline
 from sdretrieval.estimate.time.kernels import Kernel
-from sdretrieval.estimate.time.local_likelihood import LocalLikelihood
-from sdretrieval.estimate.time.penalised import choose_strength
+from sdretrieval.estimate.time.local_likelihood import GroupedLocalLikelihood, LocalLikelihood
+from sdretrieval.estimate.time.penalised import choose_strength, estimate
 
 COLLECTIONS = ("reuters21578", "rlists")
 GLOBAL = "global, h = ∞"
@@ -183,12 +187,12 @@ def measure(name: str) -> tuple[Data, dict[str, dict[str, tuple[Scored, str]]]]:
         put(
             "local, h by plug-in (20)", scenario, score(data, mixture(local(plugged)), online), format_duration(plugged)
         )
-        over_time = schedule(choice)
-        chosen = over_time(folded.line.times)
+        schedule = choice.schedule()
+        chosen = schedule(folded.line.times)
         put(
             "local, h_t over time",
             scenario,
-            score(data, mixture(local(over_time)), online),
+            score(data, mixture(local(schedule)), online),
             f"{format_duration(chosen.min())} to {format_duration(chosen.max())}",
         )
         by_group = choice.by_group

@@ -26,13 +26,12 @@ from scipy.sparse import csr_matrix
 
 from benchmarks.collections import ROOT, SHARED, THREADS, Collection
 from benchmarks.kept import BESIDE, KEPT, kept
-from benchmarks.segment_errors import p_k, window_diff
 from sdretrieval.core.files import atomic_writer
 from sdretrieval.core.plotting import empty_figure
 from sdretrieval.learn.lcsc import LocalContextSparseCoding, Sequences
 from sdretrieval.learn.lcsc.contexts import local_contexts
 from sdretrieval.learn.lcsc.pictures import COLOURS, png_strips
-from sdretrieval.learn.lcsc.segmentation import segment, theme_shares
+from sdretrieval.learn.lcsc.segmentation import p_k, segment, theme_shares, window_diff
 from sdretrieval.learn.lcsc.sequences import lucene_words, sequences
 
 TRACES = KEPT / "topics"

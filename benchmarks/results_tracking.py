@@ -32,8 +32,8 @@ import numpy as np
 
 from benchmarks.collections import ROOT, Collection
 from benchmarks.kept import BESIDE, kept
-from benchmarks.replay import Evidence, MatrixStream, replay
 from sdretrieval.learn.labelled import LabelledCorpus, read_labelled
+from sdretrieval.learn.tracking.replay import Evidence, MatrixStream, replay
 from sdretrieval.learn.tracking.story_models import MODELS, TrackingModel, make_model
 from sdretrieval.learn.tracking.stream_background import Background
 from sdretrieval.learn.tracking.tdt import Costs, TdtEvaluation, Trials, det_curve, evaluate_trials

@@ -55,8 +55,22 @@ def generate_demo(
 ) -> DemoCollection:
     """The demo collection in memory; the same for the same arguments, everywhere.
 
-    A topic needs at least 20 documents; a document has ``mean_words`` words on average, at least 60.
+    Parameters
+    ----------
+    seed
+        Of all random choices.
+    n_docs, n_topics
+        Sizes; a topic needs at least 20 documents.
+    mean_words
+        Words of a document on average, at least 60.
 
+    Returns
+    -------
+    DemoCollection
+        Documents, topics and judgments.
+
+    Examples
+    --------
     >>> demo = generate_demo(n_docs=100, n_topics=2)
     >>> len(demo.documents), [topic["query"] for topic in demo.topics]
     (100, ['bridge collapse', 'Fenalmond fire'])
@@ -74,7 +88,12 @@ def write_demo(
     mean_words: int = 120,
 ) -> DemoFiles:
     """Write ``docs.jsonl``, ``topics.jsonl`` (qid, text, time, …), the same topics as ``topics.tsv`` and
-    ``topics.times.tsv``, and ``qrels.txt``; parameters as of :func:`generate_demo`.
+    ``topics.times.tsv``, and ``qrels.txt``. Parameters as of :func:`generate_demo`.
+
+    Returns
+    -------
+    DemoFiles
+        The paths of the five files.
     """
     dice, world = _world(seed, n_docs, n_topics, mean_words)
     files = DemoFiles(*(Path(folder) / name for name in _FILES))

@@ -103,8 +103,13 @@ def sign(d: np.ndarray) -> TestResult:
 def randomisation(d: np.ndarray, *, permutations: int = PERMUTATIONS, seed: int = 0) -> TestResult:
     """Fisher's randomisation (permutation) test on the mean difference.
 
-    Exact where at most 2^16 sign patterns exist. Beyond that ``permutations`` are drawn, and p = (1 + as extreme) /
-    (1 + drawn), which never claims 0.
+    Parameters
+    ----------
+    d
+        Differences by topic.
+    permutations, seed
+        Exact where at most 2^16 sign patterns exist. Beyond that so many are drawn, and p = (1 + as extreme) /
+        (1 + drawn), which never claims 0.
     """
     moved = d[d != 0.0]
     n = len(moved)
@@ -255,10 +260,26 @@ def compare_values(
     tests: Iterable[str] = tuple(TESTS),
     seed: int = 0,
 ) -> Comparison:
-    """Compare two mappings of topic to value, over the topics both have; nothing is corrected.
+    """Compare two mappings of topic to value, over the topics both have.
 
-    ``names`` and ``measure`` are what the comparison says it compares.
+    Parameters
+    ----------
+    run, baseline
+        Values by topic.
+    names, measure
+        What the comparison says it compares.
+    tests
+        Names from :data:`TESTS`.
+    seed
+        Of the randomisation test.
 
+    Returns
+    -------
+    Comparison
+        Means, effect sizes and tests; nothing is corrected.
+
+    Examples
+    --------
     >>> c = compare_values({"1": .5, "2": .7, "3": .2}, {"1": .4, "2": .5, "3": .2})
     >>> c.wins, c.ties, c.losses, round(c.difference, 4)
     (2, 1, 0, 0.1)

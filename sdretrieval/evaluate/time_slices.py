@@ -109,8 +109,16 @@ def evaluate_by_time(
 ) -> list[TimeSlice]:
     """The measures of each period that has a counted topic, in the order of time.
 
-    ``times`` are ms since 1970, by topic or by docid as ``time_of`` says: with ``query`` topics are dealt into periods,
-    with ``relevant`` documents of grade ``rel`` (1 by default) or more are.
+    Parameters
+    ----------
+    times
+        Milliseconds since 1970, by topic or by docid as ``time_of`` says.
+    period
+        One of :data:`PERIODS`.
+    time_of
+        ``query``: topics are dealt into periods. ``relevant``: documents of grade ``rel`` (1 by default) or more are.
+    run, qrels, measures, complete, rel, name
+        As of :func:`~sdretrieval.evaluate.measures.evaluate`.
     """
     if time_of not in ("query", "relevant"):
         raise ParameterError(f"time_of is query or relevant, got {time_of!r}")

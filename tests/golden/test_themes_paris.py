@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.segment_errors import p_k
 from sdretrieval.learn.lcsc import LocalContextSparseCoding
-from sdretrieval.learn.lcsc.segmentation import segment, theme_shares
+from sdretrieval.learn.lcsc.segmentation import p_k, segment, theme_shares
 
 pytestmark = [pytest.mark.java, pytest.mark.shared]
 

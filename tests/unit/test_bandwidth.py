@@ -10,14 +10,13 @@ from bias_variance import DriftPoint, exact_mise, optimal_bandwidth
 from scipy.sparse import csr_matrix
 from simulated_drift import SimulatedDrift, random_drift
 
-from benchmarks.bandwidths import GroupedLocalLikelihood, frequency_groups, lscv, plug_in, schedule
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.core.timeline import coarse_resolution, format_duration, parse_duration, timeline
 from sdretrieval.core.times import UNDATED
-from sdretrieval.estimate.time.bandwidth import candidate_bandwidths, mlcv
+from sdretrieval.estimate.time.bandwidth import candidate_bandwidths, frequency_groups, lscv, mlcv, plug_in
 from sdretrieval.estimate.time.held_out import FoldedTimeline
 from sdretrieval.estimate.time.kernels import Kernel, kernel_names
-from sdretrieval.estimate.time.local_likelihood import LocalLikelihood
+from sdretrieval.estimate.time.local_likelihood import GroupedLocalLikelihood, LocalLikelihood
 
 DAYS = 365.0
 
@@ -220,11 +219,11 @@ def test_time_varying_bandwidth_follows_the_speed_of_the_drift() -> None:
     fast = random_drift(150, np.random.default_rng(3), end=DAYS, cycles=0.7, chirp=6.0)
     counts, times = fast.sample(4000, 60, np.random.default_rng(4))
     choice = mlcv(counts, times)
-    over_time = schedule(choice)
-    early, late = over_time(np.array([0.15 * DAYS, 0.85 * DAYS]))
+    schedule = choice.schedule()
+    early, late = schedule(np.array([0.15 * DAYS, 0.85 * DAYS]))
     assert early > 1.5 * late
     fixed = true_likelihood(fast, LocalLikelihood(counts, times, choice.bandwidth, empty="global"))
-    varying = true_likelihood(fast, LocalLikelihood(counts, times, over_time, empty="global"))
+    varying = true_likelihood(fast, LocalLikelihood(counts, times, schedule, empty="global"))
     assert varying > fixed
 
 
@@ -384,7 +383,7 @@ def test_one_instant_has_no_bandwidth_but_the_infinite() -> None:
     assert mlcv(counts, times, folds=2).bandwidth == inf
     assert lscv(counts, times).bandwidth == inf
     assert plug_in(counts, times).bandwidth == inf
-    assert schedule(mlcv(counts, times, folds=2))(np.array([5.0])).tolist() == [inf]
+    assert mlcv(counts, times, folds=2).schedule()(np.array([5.0])).tolist() == [inf]
 
 
 def test_a_single_document() -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import marginal_densities as densities
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
 from benchmarks.results_burstiness import normaliser_curves, normaliser_figure
-from benchmarks.sampling import sample_dcm, sample_multinomial
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.core.plotting import write_figure
 from sdretrieval.estimate.distributions import burstiness, marginals
 from sdretrieval.estimate.distributions.burstiness import NAMES, Documents, analyse, divergence, fit, word_classes
 from sdretrieval.estimate.distributions.burstiness_plots import write_plot
+from sdretrieval.estimate.distributions.sampling import sample_dcm, sample_multinomial
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +41,7 @@ def plain_log_mass(fitted: burstiness.Fitted, word: int, f: int, n: int) -> floa
         return float(marginals.binomial_log_mass(f, n, value))
     if fitted.name == "dcm":
         return float(marginals.beta_binomial_log_mass(f, n, value, fitted.scale))
-    return float(densities.lattice_log_mass(f, n, value, fitted.scale, fitted.background[word], fitted.smoothing))
+    return float(marginals.lattice_log_mass(f, n, value, fitted.scale, fitted.background[word], fitted.smoothing))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -69,7 +68,7 @@ def test_the_printed_recipe(name):
     fitted = fit(name, counts, scale=8.0, smoothing=0.8)
     words, top = np.array([1, 2]), 4
     lengths = counts.sum(axis=1).A1
-    density = densities.beta_log_density if name == "dirichlet" else densities.approximate_beta_log_density
+    density = marginals.beta_log_density if name == "dirichlet" else marginals.approximate_beta_log_density
 
     def printed(w: int, n: float, f: int) -> float:
         if name in ("multinomial", "dcm"):  # (3.45), (3.46)

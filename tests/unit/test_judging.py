@@ -15,7 +15,6 @@ from scipy.stats import hypergeom
 from sklearn.metrics import cohen_kappa_score
 from sklearn.svm import LinearSVC
 
-from benchmarks.recall_watch import RecallWatch
 from sdretrieval.collection.records import Qrels, Run, Topic
 from sdretrieval.core.errors import InputError, ParameterError, SdretrievalError
 from sdretrieval.evaluate import evaluate
@@ -26,6 +25,7 @@ from sdretrieval.learn.judging.agreement import agreement
 from sdretrieval.learn.judging.journal import Journal, entry_of, written
 from sdretrieval.learn.judging.learner import COST, ENOUGH, FIRST, FIRST_COUNTS, PATIENCE, RATIO, TOPIC_SHARE
 from sdretrieval.learn.judging.simulation import simulate
+from sdretrieval.learn.judging.stopping import RecallWatch
 from sdretrieval.ranking.interactive import Index
 
 WORDS = "bee hive honey queen swarm rail train track steam coal rain snow wind cloud storm".split()

@@ -6,15 +6,18 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from ngrams import conditional, ngram_counts
 from scipy.sparse import csr_matrix, random_array
 
-from benchmarks.bandwidths import GroupedLocalLikelihood
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.core.timeline import DAY
 from sdretrieval.core.times import UNDATED
 from sdretrieval.estimate.time.kernels import Kernel, kernel_names
-from sdretrieval.estimate.time.local_likelihood import LocalLikelihood
+from sdretrieval.estimate.time.local_likelihood import (
+    GroupedLocalLikelihood,
+    LocalLikelihood,
+    conditional,
+    ngram_counts,
+)
 
 
 def plain(counts: np.ndarray, times: np.ndarray, t: float, h: float, kernel: Kernel) -> np.ndarray:

@@ -9,13 +9,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from marginal_densities import approximate_beta_log_density, beta_log_density, lattice_log_mass
 from scipy import stats
 from scipy.special import gamma
 
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.estimate.distributions.marginal_loops import beta_binomial_masses, binomial_masses, lattice_masses
-from sdretrieval.estimate.distributions.marginals import beta_binomial_log_mass, binomial_log_mass, smoothed_proportion
+from sdretrieval.estimate.distributions.marginals import (
+    approximate_beta_log_density,
+    beta_binomial_log_mass,
+    beta_log_density,
+    binomial_log_mass,
+    lattice_log_mass,
+    smoothed_proportion,
+)
 
 parameters = st.tuples(st.floats(0.01, 20), st.floats(0.01, 20), st.integers(0, 40))
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sdretrieval.evaluate.fuse import minmax, rank_shares, reciprocal_rank, zscores
+from sdretrieval.ranking.normalise import minmax, rank_shares, reciprocal_rank, zscores
 
 
 def test_minmax_by_hand():

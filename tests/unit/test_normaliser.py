@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from scipy import integrate
 from scipy.special import beta, betainc, gammaln
 
-from benchmarks.normaliser import (
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.estimate.distributions.normaliser import (
     estimate_normaliser,
     log_approximate_normaliser,
     log_dirichlet_normaliser,
     log_exact_density,
     log_exact_normaliser,
 )
-from benchmarks.sampling import sample_smoothed_dirichlet
-from sdretrieval.core.errors import ParameterError
+from sdretrieval.estimate.distributions.sampling import sample_smoothed_dirichlet
 
 
 def incomplete_beta(a1: float, a2: float, g1: float, smoothing: float) -> float:

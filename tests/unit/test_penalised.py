@@ -9,13 +9,17 @@ import pytest
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
-from benchmarks.smoothed_estimates import METHODS, discount, estimate, interpolate
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.estimate.time.local_likelihood import LocalLikelihood
 from sdretrieval.estimate.time.penalised import (
+    METHODS,
     POWERS,
+    PenalisedLocalLikelihood,
     aligned_strength,
     choose_strength,
+    discount,
+    estimate,
+    interpolate,
     leave_one_out_score,
     penalties,
     solve,
@@ -326,7 +330,8 @@ def test_penalised_over_time() -> None:
     """Within reach: (23) on the local counts; out of reach: the global model."""
     counts = csr_matrix([[5, 1, 0], [1, 4, 3]])
     local = LocalLikelihood(counts, [0.0, 10.0], 2.0, kernel="uniform")
-    q = local.global_model()
-    assert q == pytest.approx(np.array([6, 5, 3]) / 14)
-    assert estimate(local.local_counts(0.5), q, 0.8) == pytest.approx(solve([5, 1, 0], q, 0.8 * np.sqrt(q)).theta)
-    assert estimate(local.local_counts(5.0), q, 0.8) == pytest.approx(q)
+    model = PenalisedLocalLikelihood(local, 0.8)
+    q = np.array([6, 5, 3]) / 14
+    assert model.at(0.5) == pytest.approx(solve([5, 1, 0], q, 0.8 * np.sqrt(q)).theta)
+    assert model.at(5.0) == pytest.approx(q)
+    assert model.over([0.5, 5.0], [2, 0]) == pytest.approx(np.array([model.at(0.5), model.at(5.0)])[:, [2, 0]])

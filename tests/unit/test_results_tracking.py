@@ -7,9 +7,9 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from benchmarks import results_tracking
-from benchmarks.replay import Evidence
 from benchmarks.results_tracking import COARSE, FINE, Setting, evidence_of, newswire, tune, tweets
 from sdretrieval.learn.labelled import LabelledCorpus
+from sdretrieval.learn.tracking.replay import Evidence
 from sdretrieval.learn.tracking.story_models import make_model
 from sdretrieval.learn.tracking.stream_background import Background
 

@@ -7,7 +7,9 @@ import pytest
 from scipy import stats
 from scipy.special import beta, betainc
 
-from benchmarks.sampling import (
+from sdretrieval.core.errors import ParameterError
+from sdretrieval.estimate.distributions.marginals import beta_binomial_log_mass
+from sdretrieval.estimate.distributions.sampling import (
     sample_dcm,
     sample_dirichlet,
     sample_log_dirichlet,
@@ -15,8 +17,6 @@ from benchmarks.sampling import (
     sample_smoothed_dirichlet,
     to_counts,
 )
-from sdretrieval.core.errors import ParameterError
-from sdretrieval.estimate.distributions.marginals import beta_binomial_log_mass
 
 # Seeds are fixed: a p-value here is the same on every run.
 

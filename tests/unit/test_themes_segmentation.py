@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from benchmarks.segment_errors import p_k, window_diff
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.learn.lcsc.pictures import binned, by_appearance, html_strip, png_strips, terminal_strip
-from sdretrieval.learn.lcsc.segmentation import segment, spans, theme_shares
+from sdretrieval.learn.lcsc.segmentation import p_k, segment, spans, theme_shares, window_diff
 
 
 def cost(shares, cuts) -> float:

@@ -7,8 +7,8 @@ from math import isclose
 import numpy as np
 import pytest
 
-from benchmarks.sampling import sample_log_dirichlet
 from benchmarks.thesis_figures import covered, smoothed_documents, variance, volume, volume_bound
+from sdretrieval.estimate.distributions.sampling import sample_log_dirichlet
 
 
 def test_variance_of_a_dirichlet() -> None:

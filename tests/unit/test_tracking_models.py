@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from benchmarks.replay import MatrixStream, replay
 from sdretrieval.core.errors import ParameterError
+from sdretrieval.learn.tracking.replay import MatrixStream, replay
 from sdretrieval.learn.tracking.story import Forgetting
 from sdretrieval.learn.tracking.story_models import MODELS, make_model
 from sdretrieval.learn.tracking.stream_background import Background, StreamDocument

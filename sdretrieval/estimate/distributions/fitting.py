@@ -82,7 +82,18 @@ class Distribution(Convergence):
         raise NotImplementedError
 
     def log_density(self, counts: Any) -> np.ndarray:
-        """The logarithm of the density, or probability, at each document (documents x terms)."""
+        """The logarithm of the density, or probability, at each document.
+
+        Parameters
+        ----------
+        counts : array or sparse matrix
+            Documents x terms.
+
+        Returns
+        -------
+        array
+            One number for each document.
+        """
         raise NotImplementedError
 
 

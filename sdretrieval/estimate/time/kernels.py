@@ -180,8 +180,17 @@ def _by_quadrature(formula: Formula, radius: float) -> Callable[[int, int], floa
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel by name, offline (symmetric) or online (strictly past: only data strictly before t count).
+    """A kernel by name, offline (symmetric) or online (strictly past).
 
+    Parameters
+    ----------
+    name : str
+        One of :func:`kernel_names`.
+    online : bool
+        Whether only data strictly before t count.
+
+    Examples
+    --------
     >>> Kernel("triangular")([-0.5, 0.0, 0.5]).tolist()
     [0.5, 1.0, 0.5]
     >>> Kernel("triangular", online=True)([-0.5, 0.0, 0.5]).tolist()

@@ -8,7 +8,7 @@ Zhao, Lebanon & Zhao 2009, the maximiser of the local likelihood (9):
       K_h           :mod:`~sdretrieval.estimate.time.kernels`, offline or online
 
 h = ∞ is the global model (online: of the strict past), h = 0 the extreme local one, of the documents of exactly t.
-A "word" is a column of the counts; columns may be n-grams.
+A "word" is a column of the counts: :func:`ngram_counts` makes columns of n-grams.
 
 **Where no document lies within the kernel's support** (10) is 0/0, and ``empty`` decides: ``"nan"`` (the default: a
 row of NaN, because the data say nothing), ``"global"`` (the limit h = ∞; online that is all of the strict past, and
@@ -19,7 +19,9 @@ Only documents within the support are touched, and no more than a block of rows 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from math import inf
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -277,3 +279,85 @@ def weighted_rows(counts: csr_matrix, lo: int, hi: int, weights: Floats) -> Floa
         copy=False,
     )
     return np.ascontiguousarray((window @ np.ascontiguousarray(weights.T)).T)
+
+
+class GroupedLocalLikelihood:
+    """θ̂_t where each group of words has a bandwidth of its own (section 3.4), renormalised to sum to one.
+
+    Frequent words bear a narrow kernel, rare ones need a wide one. ``group_of`` gives the group of each word,
+    ``bandwidths`` the h of each group; see :func:`~sdretrieval.estimate.time.bandwidth.frequency_groups`.
+    """
+
+    def __init__(
+        self,
+        counts: csr_matrix | Timeline,
+        times: ArrayLike | None,
+        bandwidths: Sequence[Bandwidth],
+        group_of: NDArray[np.integer],
+        *,
+        kernel: str | Kernel = "tricube",
+        online: bool | None = None,
+        resolution: float | None = None,
+        empty: str = "nan",
+    ) -> None:
+        first = LocalLikelihood(counts, times, inf, kernel=kernel, online=online, resolution=resolution, empty=empty)
+        self.group_of = np.asarray(group_of)
+        if self.group_of.shape != (first.n_terms,):
+            raise ParameterError(f"{len(self.group_of)} words in groups but {first.n_terms} terms in the counts")
+        if len(self.group_of) and not (self.group_of.min() >= 0 and self.group_of.max() < len(bandwidths)):
+            raise ParameterError(f"groups must be numbered 0 .. {len(bandwidths) - 1}")
+        self.models = [LocalLikelihood(first.line, None, h, kernel=first.kernel, empty=empty) for h in bandwidths]
+
+    def at(self, t: float) -> Floats:
+        return self.over([t])[0]
+
+    def over(self, times: ArrayLike) -> Floats:
+        t = _as_times(times)
+        out = np.empty((len(t), len(self.group_of)))
+        for group, model in enumerate(self.models):
+            words = np.flatnonzero(self.group_of == group)
+            if len(words):
+                out[:, words] = model.over(t, words)
+        total = out.sum(axis=1, keepdims=True)
+        return np.divide(out, total, out=np.full(out.shape, np.nan), where=total > 0)
+
+
+# -- n-grams: other columns, same code -----------------------------------------------------------------------------
+
+
+def ngram_counts(
+    sequences: Iterable[Sequence[Hashable]], n: int, vocabulary: Sequence[tuple[Hashable, ...]] | None = None
+) -> tuple[csr_matrix, list[tuple[Hashable, ...]]]:
+    """Documents x n-grams counts from token sequences, and the n-grams in column order.
+
+    Without a ``vocabulary`` the n-grams are numbered as they appear; with one, others are left out.
+
+    >>> counts, grams = ngram_counts([["a", "b", "a", "b"]], 2)
+    >>> grams, counts.toarray().tolist()
+    ([('a', 'b'), ('b', 'a')], [[2, 1]])
+    """
+    if n < 1:
+        raise ParameterError(f"n-grams need n >= 1, got {n}")
+    number: dict[tuple[Hashable, ...], int] = {}
+    if vocabulary is not None:
+        number = {gram: i for i, gram in enumerate(vocabulary)}
+    indptr, indices = [0], []
+    for tokens in sequences:
+        for i in range(len(tokens) - n + 1):
+            gram = tuple(tokens[i : i + n])
+            column = number.get(gram) if vocabulary is not None else number.setdefault(gram, len(number))
+            if column is not None:
+                indices.append(column)
+        indptr.append(len(indices))
+    counts = csr_matrix((np.ones(len(indices), dtype=np.int64), indices, indptr), shape=(len(indptr) - 1, len(number)))
+    counts.sum_duplicates()
+    return counts, list(number)
+
+
+def conditional(theta: Floats, ngrams: Sequence[tuple[Hashable, ...]]) -> Floats:
+    """p(last word | the words before it) from probabilities of whole n-grams; NaN for a history never seen."""
+    theta = np.asarray(theta, dtype=np.float64)
+    number: dict[tuple[Hashable, ...], int] = defaultdict(lambda: len(number))
+    history = np.array([number[gram[:-1]] for gram in ngrams], dtype=np.int64)
+    mass = np.bincount(history, weights=theta, minlength=len(number))[history]
+    return np.divide(theta, mass, out=np.full(theta.shape, np.nan), where=mass > 0)

@@ -9,8 +9,8 @@ The maximiser is θ*_w = q_w clipped to [(c_w - λ_w)/β, (c_w + λ_w)/β], with
 (29)-(33). :func:`solve` finds it exactly by the algorithm of Figure 13 in O(k + m log k), k words, of which m leave q.
 
 Penalties λ_w = s q_w^p: ``sparse0`` (p = 0), ``sparse.5`` (p = 1/2; the paper's favourite and the default here) and
-``sparse1`` (p = 1). The strength s is chosen by approximate leave-one-out (41)-(42), at the cost of one solution for
-each s tried.
+``sparse1`` (p = 1). Beside them the two classics: linear interpolation (37) and absolute discounting (40).
+The strength s is chosen by approximate leave-one-out (41)-(42), at the cost of one solution for each s tried.
 
 Conventions at the edges: without data (c = 0) the answer is q; q_w = 0 is taken as the limit q_w → 0, so a word
 unknown to q keeps (c_w - λ_w)/β where that is positive and is 0 otherwise; λ = 0 is maximum likelihood.
@@ -27,8 +27,10 @@ from numpy.typing import ArrayLike, NDArray
 from sdretrieval.core.compiled import njit
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.estimate.time.kernels import Floats
+from sdretrieval.estimate.time.local_likelihood import LocalLikelihood
 
 POWERS = {"sparse0": 0.0, "sparse.5": 0.5, "sparse1": 1.0}
+METHODS = (*POWERS, "interpolation", "discounting")
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,8 +175,33 @@ def aligned_strength(background: ArrayLike, mean_penalty: float, method: str) ->
     return float(mean_penalty * len(unit) / unit.sum())
 
 
+def interpolate(counts: ArrayLike, background: ArrayLike, strength: float) -> Floats:
+    """Linear interpolation (37) with η = s/(N + s): (c_w + s q_w)/(N + s), that is, Dirichlet smoothing."""
+    _check_strength("the strength of an interpolation", strength)
+    c, q = _vectors(counts, background)
+    total = c.sum() + strength
+    return (c + strength * q) / total if total > 0 else q.copy()
+
+
+def discount(counts: ArrayLike, background: ArrayLike, amount: float) -> Floats:
+    """Absolute discounting (40): max(c_w - d, 0)/N + r q_w, r making it sum to one."""
+    _check_strength("a discount", amount)
+    c, q = _vectors(counts, background)
+    total = c.sum()
+    if total <= 0:
+        return q.copy()
+    kept = np.maximum(c - amount, 0.0) / total
+    return kept + (1.0 - kept.sum()) * q
+
+
 def estimate(counts: ArrayLike, background: ArrayLike, strength: float, method: str = "sparse.5") -> Floats:
-    """θ at the given strength."""
+    """θ by any of the five methods, at the given strength (s, or the discount d)."""
+    if method == "interpolation":
+        return interpolate(counts, background, strength)
+    if method == "discounting":
+        return discount(counts, background, strength)
+    if method not in POWERS:
+        raise ParameterError(f"no method {method!r}", remedy=f"Choose one of: {', '.join(METHODS)}.")
     return solve(counts, background, penalties(background, strength, method)).theta
 
 
@@ -244,3 +271,28 @@ def choose_strength(
     grid = np.array(sorted(scored))
     scores = np.array([scored[s] for s in grid])
     return StrengthChoice(float(grid[int(np.argmax(scores))]), grid, scores)
+
+
+class PenalisedLocalLikelihood:
+    """θ̂*_t for any t: the local counts of a :class:`LocalLikelihood`, drawn towards a global model.
+
+    ``background`` defaults to the relative frequencies of all dated documents; for an online model pass one of the
+    past, or the future leaks in through it. Where no document is within reach the answer is the background.
+    """
+
+    def __init__(
+        self, local: LocalLikelihood, strength: float, *, method: str = "sparse.5", background: ArrayLike | None = None
+    ) -> None:
+        self.local, self.strength, self.method = local, strength, method
+        q = local.global_model() if background is None else np.asarray(background, dtype=np.float64)
+        self.background = np.ascontiguousarray(q)
+
+    def at(self, t: float) -> Floats:
+        """θ̂*_t over all terms."""
+        return estimate(self.local.local_counts(t), self.background, self.strength, self.method)
+
+    def over(self, times: ArrayLike, words: Sequence[int] | None = None) -> Floats:
+        """A dense times x words array, for the words asked for."""
+        t = np.atleast_1d(np.asarray(times, dtype=np.float64))
+        chosen = slice(None) if words is None else np.asarray(words)
+        return np.array([self.at(float(value))[chosen] for value in t])

@@ -57,12 +57,27 @@ def gather(
 ) -> dict[str, Any]:
     """Measure and compare the runs, and collect what explains the differences topic by topic.
 
-    baseline                 position of the run the others are compared with
-    topics, topic_times      query texts, and times (ms) where they are not the topics' own
-    document_times, titles   by docid: add timelines and the measures by period, and text beside the docid
-    period                   of the measures by time; by default the finest that gives at most 24 parts
+    Parameters
+    ----------
+    runs, qrels
+        What is reported on.
+    measures, complete, rel, tests, correction, seed
+        As of :func:`~sdretrieval.evaluate.measures.evaluate` and :func:`~sdretrieval.evaluate.significance.compare`.
+    baseline
+        Position of the run the others are compared with.
+    topics, topic_times
+        Query texts, and times (ms) where they are not the topics' own.
+    document_times, titles
+        By docid: add timelines and the measures by period, and text beside the docid.
+    period
+        Of the measures by time; by default the finest that gives at most 24 parts.
+    title, collection
+        Headings.
 
-    The rest is as of ``evaluate`` and ``compare``. What is returned is for ``write_html`` and ``write_plots``.
+    Returns
+    -------
+    dict
+        For :func:`~.html.write_html` and :func:`~.plots.write_plots`.
     """
     if not runs:
         raise ParameterError("a report needs at least one run")

@@ -94,7 +94,13 @@ def save_figure(figure: Figure, path: str | PathLike[str], dpi: int = 200) -> No
 def write_plots(
     data: Mapping[str, Any], folder: str | PathLike[str], formats: Sequence[str] = ("png", "svg")
 ) -> list[Path]:
-    """Every figure the data of :func:`~sdretrieval.evaluate.report.gather.gather` allow, into a folder."""
+    """Every figure the data of :func:`~sdretrieval.evaluate.report.gather.gather` allow, into a folder.
+
+    Returns
+    -------
+    list of Path
+        The files written.
+    """
     folder = Path(folder)
     figures = {"precision-recall": precision_recall_figure(data)}
     for i in range(len(data["runs"])):

@@ -22,7 +22,13 @@ KIND = "classifier"
 
 
 def save_classifier(classifier: TextClassifier, path: str | os.PathLike[str]) -> None:
-    """Write a classifier as one file; an existing one is replaced."""
+    """Write a classifier as one file.
+
+    Parameters
+    ----------
+    classifier : TextClassifier
+    path : the file; an existing one is replaced
+    """
     arrays: dict[str, np.ndarray] = {"calibration": classifier.calibration}
     if classifier.idf is not None:
         arrays["idf"] = classifier.idf
@@ -48,7 +54,21 @@ def save_classifier(classifier: TextClassifier, path: str | os.PathLike[str]) ->
 
 
 def load_classifier(path: str | os.PathLike[str]) -> TextClassifier:
-    """Read the classifier of a file; InputError where it is none, or its parts do not fit together."""
+    """Read the classifier of a file.
+
+    Parameters
+    ----------
+    path : a file that :func:`save_classifier` wrote
+
+    Returns
+    -------
+    TextClassifier
+
+    Raises
+    ------
+    InputError
+        Where the file is none, or its parts do not fit together.
+    """
     return load_model(path, KIND, _restored, "Train and save it again.")
 
 

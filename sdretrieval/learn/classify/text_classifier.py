@@ -116,11 +116,20 @@ def train(
 ) -> TextClassifier:
     """Fit a classifier to labelled documents.
 
-    multi_label   whether a document may bear several labels; those that bear none are then examples of the rest
-    labels        those to learn (default: all in use); with one label a document each must bear exactly one of them
-    min_df        words in fewer documents are left out
-    calibrate     learn a second time, from four fifths of the documents (chosen by ``seed``), to make probabilities of
-                  the scores; logistic regression, whose scores are such, does without
+    Parameters
+    ----------
+    corpus : the documents
+    model, parameters : a name of ``sdretrieval classify --list-models``, and values that are not the defaults
+    multi_label : whether a document may bear several labels; those that bear none are then examples of the rest
+    labels : those to learn (default: all in use); with one label a document each must bear exactly one of them
+    min_df : words in fewer documents are left out
+    calibrate : learn a second time, from four fifths of the documents, to make probabilities of the scores; logistic
+        regression, whose scores are such, does without
+    seed : of the choice of that fifth
+
+    Returns
+    -------
+    TextClassifier
     """
     kind = classifier_model(model) if isinstance(model, str) else model
     values = kind.parameters(parameters)

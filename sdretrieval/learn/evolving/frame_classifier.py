@@ -108,8 +108,17 @@ class FrameClassifier(ClassifierMixin, BaseEstimator):
 
         A frame without documents leaves the classifier as it is. One without labels, or with labels of one class, is
         solved like any other: history and neighbours speak where labels do not (SSL, without history, then answers 0).
-        ``classes`` are labels that later frames will have, as in scikit-learn; ``frame`` is its name (default: its
-        number); ``cross`` is K_{t,t-1}, where the kernel is precomputed.
+
+        Parameters
+        ----------
+        X, y : as in :meth:`fit`
+        classes : labels that later frames will have, as in scikit-learn; may be left out
+        frame : its name (default: its number)
+        cross : K_{t,t-1}, where the kernel is precomputed
+
+        Returns
+        -------
+        self
         """
         new = not self.started
         if new:
@@ -320,9 +329,15 @@ class FrameClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any, times: ArrayLike | None = None, frames: ArrayLike | None = None) -> Floats:
         """f(x) for each class; for two classes that of the second alone.
 
-        X is documents x features, or K(these, the last frame's documents) where the kernel is precomputed. With
-        ``times`` or ``frames`` each document is scored by the classifier of the last frame not after its own (before
-        the first frame by the first); without both by the latest classifier.
+        Parameters
+        ----------
+        X : documents x features, or K(these, the last frame's documents) where the kernel is precomputed
+        times, frames : as in :meth:`fit`: each document is scored by the classifier of the last frame not after its
+            own (before the first frame by the first); without both by the latest classifier
+
+        Returns
+        -------
+        array of n values, or of n x classes
         """
         check_is_fitted(self, "frames_")
         X = self._sparse(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))

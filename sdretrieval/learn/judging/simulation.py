@@ -1,7 +1,7 @@
 """Judging played through on labelled documents: how much had to be read for how much of what is relevant.
 
 played = simulate(Learner(Features.of(snapshot), words), relevant)      # relevant: a mask over documents
-played.wss(0.95), played.recall_at(2 * played.total)
+played.wss(0.95), played.recall_at(2 * played.total), played.stops(0.95)
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.core.plotting import empty_plot, write_figure
 from sdretrieval.learn.judging.learner import Learner
-from sdretrieval.learn.judging.stopping import least_found
+from sdretrieval.learn.judging.stopping import RecallWatch, least_found
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,14 @@ class Played:
     def recall_at(self, n: int) -> float:
         return float(self.hits[:n].sum()) / self.total
 
+    def stops(self, target: float, confidence: float = 0.95) -> tuple[int, bool]:
+        """Where the bound first says that recall is ``target``, in clicks, and whether it is true there."""
+        watch = RecallWatch(self.documents, target, confidence)
+        for n, hit in enumerate(self.hits.tolist(), 1):
+            if watch.click(hit):
+                return n, self.recall_at(n) >= target
+        return self.documents, True
+
 
 def simulate(
     learner: Learner,
@@ -51,8 +59,12 @@ def simulate(
 ) -> Played:
     """Judge by the learner until all that is relevant is found (or all hits so far satisfy ``until``).
 
-    The learner is a new one, with the topic's words; ``relevant`` is a mask over the documents, ``first`` are documents
-    judged before the learner chooses.
+    Parameters
+    ----------
+    learner : Learner
+        Anew, with the topic's words.
+    relevant : mask over the documents
+    first : documents judged before the learner chooses
     """
     relevant = np.asarray(relevant, dtype=bool)
     total, n = int(relevant.sum()), len(relevant)

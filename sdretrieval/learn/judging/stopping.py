@@ -57,7 +57,7 @@ def recall_bound(
     check_share("target", target)
     relevant = np.asarray(clicks, dtype=bool)
     found, judged = int(relevant.sum()), len(relevant)
-    bets = Bets(relevant, documents, target)
+    bets = _Bets(relevant, documents, target)
     # The least total that is refuted, with all larger ones: fortunes grow with it.
     low, high = found, found + documents - judged + 1
     while high - low > 1:
@@ -67,7 +67,7 @@ def recall_bound(
     return RecallBound(recall, confidence, found, low, judged, documents)
 
 
-class Bets:
+class _Bets:
     """The fortunes of bets against hypotheses, all laid alike: how much is at stake is decided before each click."""
 
     def __init__(self, relevant: np.ndarray, documents: int, target: float) -> None:
@@ -105,6 +105,30 @@ def _stakes(relevant: np.ndarray, documents: int, target: float) -> np.ndarray:
     p = (np.floor(found / target + 1e-9) + 1 - found) / (documents - clicks)
     q = CAUTION / (clicks - last + 2.0)
     return np.where(found > 0, np.clip(1.0 - q / p, 0.0, MOST_AT_STAKE), 0.0)
+
+
+class RecallWatch:
+    """Click by click: is recall ``target`` by now? Sooner told than by :func:`recall_bound`, and the same."""
+
+    def __init__(self, documents: int, target: float, confidence: float = 0.95) -> None:
+        check_share("target", target)
+        check_share("confidence", confidence)
+        self.documents, self.target, self.alpha = documents, target, 1 - confidence
+        self._clicks: list[bool] = []
+        self._reached = False
+
+    def click(self, relevant: bool) -> bool:
+        """Whether the bound is at the target after one more judgment."""
+        self._clicks.append(relevant)
+        clicks = np.array(self._clicks)
+        found = int(clicks.sum())
+        if relevant or not self._reached:  # what was refuted once stays so until more is found
+            least = floor(found / self.target + 1e-9) + 1
+            left = self.documents - len(clicks)
+            self._reached = found + left < least or _Bets(clicks, self.documents, self.target).refutes(
+                least, self.alpha
+            )
+        return self._reached and found > 0
 
 
 # -- certificates --------------------------------------------------------------------------------------------------

@@ -261,7 +261,12 @@ class LocalContextSparseCoding(TransformerMixin, BaseEstimator):
 
     # -- disk ----------------------------------------------------------------------------------------------------
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one file of arrays and a JSON header (core/saved_arrays.py); what batches have gathered is not kept."""
+        """Write one file of arrays and a JSON header (core/saved_arrays.py); what batches have gathered is not kept.
+
+        Parameters
+        ----------
+        path : path of the file, which is replaced as a whole
+        """
         check_is_fitted(self, "dictionary_")
         parameters = self.get_params()
         header = {
@@ -275,7 +280,16 @@ class LocalContextSparseCoding(TransformerMixin, BaseEstimator):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> LocalContextSparseCoding:
-        """Read what :meth:`save` wrote; an InputError is raised for anything else."""
+        """Read a model as it was saved.
+
+        Parameters
+        ----------
+        path : what :meth:`save` wrote; an InputError is raised for anything else
+
+        Returns
+        -------
+        LocalContextSparseCoding
+        """
         return load_model(path, KIND, cls._restored, "Train it again.")
 
     @classmethod

@@ -33,3 +33,15 @@ def score_one(story_words, weights, words, evidence):
         if low < n and story_words[low] == w:
             total += weights[low] * evidence[i]
     return total
+
+
+@njit(cache=True, nogil=True)
+def score_rows(ptr, words, evidence, background, start, stop, weights, k, c, scores):
+    """Documents start..stop of a matrix against one story whose weights are laid out densely."""
+    for d in range(start, stop):
+        total = 0.0
+        for j in range(ptr[d], ptr[d + 1]):
+            weight = weights[words[j]]
+            if weight != 0.0:
+                total += weight * evidence[j]
+        scores[d] = total + (k * background[d] + c)

@@ -219,8 +219,21 @@ MODELS: dict[str, type[TrackingModel]] = {
 
 
 def make_model(name: str, settings: Sequence[str] | Mapping[str, Any] = ()) -> TrackingModel:
-    """A tracking model by name: ``tfidf``, ``rm``, ``nb`` or ``sd``; ``settings`` as ``NAME=VALUE``, or a mapping.
+    """A tracking model by name.
 
+    Parameters
+    ----------
+    name : str
+        ``tfidf``, ``rm``, ``nb`` or ``sd``.
+    settings : sequence of str, or mapping
+        Parameters that are not at their default: ``["lambda_score=0.1"]`` or ``{"lambda_score": 0.1}``.
+
+    Returns
+    -------
+    TrackingModel
+
+    Examples
+    --------
     >>> make_model("sd", ["precision=20"]).precision
     20.0
     """

@@ -227,7 +227,19 @@ def evaluate_trials(
 ) -> TdtEvaluation:
     """Everything about one system in one call. Stories without an on-topic document are left out, and named.
 
-    ``weighting``: rates as means over stories (``topic``), or of all trials pooled (``story``).
+    Parameters
+    ----------
+    trials : mapping of story to Trials
+    costs : Costs, optional
+        By default TDT's.
+    weighting : {"topic", "story"}
+        Rates as means over stories, or of all trials pooled.
+    name : str
+        The system's, for tables.
+
+    Returns
+    -------
+    TdtEvaluation
     """
     costs = costs or Costs()
     skipped = tuple(story for story, t in trials.items() if t.n_targets == 0)

@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln, logsumexp, roots_jacobi, xlogy
 
-from benchmarks.sampling import check_smoothed_dirichlet, sample_log_dirichlet
 from sdretrieval.core.errors import ParameterError
+from sdretrieval.estimate.distributions.sampling import check_smoothed_dirichlet, sample_log_dirichlet
 
 MOST_NODES = 4_000_000  # of the quadrature: more would take minutes
 

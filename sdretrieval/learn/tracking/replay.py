@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sdretrieval.core.compiled import njit
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.learn.tracking.story import Floats
 from sdretrieval.learn.tracking.story_models import TrackingModel
@@ -79,6 +78,8 @@ def replay(
         raise ParameterError("a stream can only be replayed over a background that does not grow")
     if not stream.counts.has_sorted_indices:
         raise ParameterError("the rows of the counts must be sorted: call sort_indices()")
+    from sdretrieval.learn.tracking.score_loops import score_rows  # numba
+
     made = Evidence.of(model, background, stream) if evidence is None else evidence
     arrays = (stream.counts.indptr, made.words, made.values, made.background)
     dense = np.zeros(max(int(stream.counts.shape[1]), len(background.words)))
@@ -101,15 +102,3 @@ def replay(
             start = stop
         found[name] = scores[last_seed + 1 :]
     return found
-
-
-@njit(cache=True, nogil=True)
-def score_rows(ptr, words, evidence, background, start, stop, weights, k, c, scores):
-    """Documents start..stop of a matrix against one story whose weights are laid out densely."""
-    for d in range(start, stop):
-        total = 0.0
-        for j in range(ptr[d], ptr[d + 1]):
-            weight = weights[words[j]]
-            if weight != 0.0:
-                total += weight * evidence[j]
-        scores[d] = total + (k * background[d] + c)
