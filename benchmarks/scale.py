@@ -4,6 +4,7 @@
     python -m benchmarks.scale --passages 250000    # another size: growth is one size's ms against another's
     python -m benchmarks.scale --topics 100 --models rm3-10,sd3
     python -m benchmarks.scale --topics 25 --models time    # what time priors and as-of cost
+    python -m benchmarks.scale --models command             # whole commands against Anserini's
 
 The corpus is made by ../shared/tools/scale_corpus.py and indexed once, below .cache. Both sides get the same analysed
 index, topics and number of hits. Lucene's side is Anserini's SimpleSearcher with RM3 of as many feedback documents and
@@ -17,6 +18,7 @@ import argparse
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
@@ -33,7 +35,8 @@ from benchmarks.time_prior import best_of
 from sdretrieval.collection.corpus import Reader
 from sdretrieval.collection.records import Topic
 from sdretrieval.collection.trec import read_topics
-from sdretrieval.core.jvm import java_class, start_jvm
+from sdretrieval.core.anserini import anserini_jar
+from sdretrieval.core.jvm import find_java, java_class, start_jvm
 from sdretrieval.index.lucene.indexing import build_index
 from sdretrieval.index.snapshot import Snapshot, open_snapshot, snapshot_folder
 from sdretrieval.ranking import engine as engine_module
@@ -56,7 +59,7 @@ CASES = {
     "blend": ("blend", {}, (20, 40)),
     "sd": ("sd", {"fb_docs": 100}, (100, 100)),
 }
-TIME = "time"
+TIME, COMMAND = "time", "command"
 WITH_TIME: dict[str, dict[str, Any]] = {
     "recency": {"prior": Recency()},
     "density": {"prior": Density()},
@@ -231,6 +234,33 @@ def with_time(snapshot: Snapshot, topics: Sequence[Topic], n: int) -> None:
         )
 
 
+def spent(command: Sequence[str]) -> tuple[float, float]:
+    """Seconds of a whole command by the wall's clock and its processors'."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    wall = seconds(lambda: subprocess.run(command, check=True, capture_output=True))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def whole_commands(index: Path, path: Path, rounds: int) -> None:
+    """`search` against Anserini's SearchCollection -rm3, start-up and writing included: one topic, and all."""
+    with tempfile.TemporaryDirectory() as folder:
+        one, run = Path(folder) / "one.tsv", Path(folder) / "run.txt"
+        one.write_text(path.read_text(encoding="utf-8").splitlines(keepends=True)[0], encoding="utf-8")
+        files = f"--index {index} --topics {{}} --output {run} --hits {HITS} --threads {THREADS}"
+        rm3 = "-topicReader TsvString -bm25 -rm3 -rm3.fbDocs 10 -rm3.fbTerms 10"
+        java = f"{find_java().home / 'bin' / 'java'} -cp {anserini_jar()} io.anserini.search.SearchCollection"
+        ours = f"{sys.executable} -m sdretrieval.cli.main search {files}"
+        commands = {"Anserini's rm3": f"{java} {files.replace('--', '-')} {rm3}"}
+        commands |= {"rm3": f"{ours} --model rm3 --set fb_docs=10 --set fb_terms=10", "blend": f"{ours} --model blend"}
+        for name, command in commands.items():
+            spent(command.format(one).split())  # compiled, and read once
+            times = np.array([[spent(command.format(topics).split()) for topics in (one, path)] for _ in range(rounds)])
+            (wall_one, cpu_one), (wall, cpu) = np.median(times, axis=0)
+            print(f"whole command, {name}: one topic {wall_one:.1f} s (of the processor {cpu_one:.1f}), ", end="")
+            print(f"all {wall:.1f} s ({cpu:.1f})", flush=True)
+
+
 def machine(snapshot: Snapshot, index: Path) -> None:
     """The snapshot's size, the process's memory, and what the memory can do."""
     files = list(snapshot_folder(index).rglob("*.bin"))
@@ -250,19 +280,22 @@ def main() -> None:
     parser.add_argument("--passages", type=int, default=2_000_000)
     parser.add_argument("--topics", type=int, default=500, help="how many of the 500")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--models", default=",".join((*CASES, TIME)), help=f"some of {', '.join((*CASES, TIME))}")
+    known = ",".join((*CASES, TIME, COMMAND))
+    parser.add_argument("--models", default=known, help=f"some of {known}")
     args = parser.parse_args()
     index, path = corpus(args.passages)
     times = Collection("rhelp").folder / "topics.times.tsv"  # of the threads that the topics are the subjects of
-    known = list(read_topics(path, times=times))
-    topics = known[: args.topics]
+    every = list(read_topics(path, times=times))
+    topics = every[: args.topics]
     opening = seconds(lambda: Engine(open_snapshot(index)))
     snapshot = open_snapshot(index)
     print(f"{snapshot.n_docs:,} passages, {snapshot.n_postings:,} postings, {len(topics)} topics, {HITS} hits")
     print(f"opening the snapshot and making an engine: {1000 * opening:.0f} ms")
     for name in args.models.split(","):
         if name == TIME:
-            with_time(snapshot, known, args.topics)
+            with_time(snapshot, every, args.topics)
+        elif name == COMMAND:
+            whole_commands(index, path, args.rounds)
         else:
             compare(name, snapshot, index, topics, args.rounds)
     machine(snapshot, index)
