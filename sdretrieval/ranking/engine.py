@@ -48,7 +48,10 @@ SCORES_IN_MEMORY = 1 << 25  # numbers held at once where all scores are wanted: 
 KEPT = 1 << 22  # documents kept at once as the best of some plans: 128 MB a thread
 VIEWS = 4  # of the collection held at a time, per thread: each has statistics over the vocabulary
 BOUNDS_FROM = 1 << 15  # documents of a collection in which bounds save more than they cost
-WIDE_FACTOR = 32  # times as many for wide plans, which share more of a walk over all
+WIDE_FACTOR = 32  # times as many for wide plans, where each is walked by itself
+SHARED_FACTOR = 8  # times as many for 8 plans or more of frequent words, which share most of a walk over all
+FREQUENT = 3  # postings of a plan by documents
+WORTH = 64  # postings of a plan by documents asked for: with fewer, nearly all that have a word are among the best
 SWITCH_SECONDS = 0.0005
 
 
@@ -404,16 +407,18 @@ class Engine:
     def _best_by_bounds(self, plans: Sequence[Plan], depth: int) -> list[Ranked | None]:
         """The same for plans of one weighting, without scoring all documents; None where that cannot be, or is not
         worth it."""
-        wide, weighting = is_wide(plans[0].model), plans[0].weighting
-        cells = self._cells(weighting) if self.snapshot.n_docs >= BOUNDS_FROM else None
-        bounded = [i for i, plan in enumerate(plans) if cells is not None and len(plan.model) <= MOST_WORDS]
+        wide, weighting, n_docs = is_wide(plans[0].model), plans[0].weighting, self.snapshot.n_docs
+        postings = np.array([self.snapshot.df[plan.model.terms].sum() for plan in plans])
+        shared = not wide and len(plans) >= 8 and postings.mean() > FREQUENT * n_docs
+        cells = self._cells(weighting) if n_docs >= BOUNDS_FROM * (SHARED_FACTOR if shared else 1) else None
+        worth = [cells is not None and n >= min(WORTH * depth, n_docs) for n in postings.tolist()]
+        bounded = [i for i, plan in enumerate(plans) if worth[i] and len(plan.model) <= MOST_WORDS]
         found: list[Ranked | None] = [None] * len(plans)
         if wide and bounded:
             searched = self._pruned([plans[i] for i in bounded])
             for number, ranked in zip(bounded, sifted(searched, depth, self._spans(), self.each), strict=True):
                 found[number] = ranked
-            enough = self.snapshot.n_docs >= BOUNDS_FROM * WIDE_FACTOR
-            bounded = [i for i in bounded if found[i] is None and enough]
+            bounded = [i for i in bounded if found[i] is None and n_docs >= BOUNDS_FROM * WIDE_FACTOR]
         if cells is None or not bounded:
             return found
         n_blocks = self.snapshot.compact.n_blocks

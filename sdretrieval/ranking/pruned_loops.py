@@ -317,8 +317,9 @@ def promising(
         rank = int(expected + 4.0 * np.sqrt(expected) + 8.0)
         if n < 0:
             _leave_allowed(sums, b << BITS, within, allowed)
-            if guess and least == 1 and 2 * CHUNK * rank < SIZE:
-                least = max(least, bar(_highest(sums), rank) - slack)
+            if guess and least == 1:
+                few = 2 * CHUNK * rank < SIZE  # the highest of each chunk tell as well, and sooner
+                least = max(least, bar(_highest(sums) if few else sums, rank) - slack)
             n = _reaching(sums, least, found, len(found))
         while filled + n > len(docs):
             docs, bounds = np.concatenate((docs, docs)), np.concatenate((bounds, bounds))

@@ -43,6 +43,13 @@ def many() -> Snapshot:
     return Snapshot.from_counts(counts, [f"w{i:02d}" for i in range(N_TERMS)], times=times)
 
 
+@pytest.fixture(autouse=True)
+def collections_are_large_enough(monkeypatch):
+    monkeypatch.setattr(engine_module, "BOUNDS_FROM", N_DOCS)
+    monkeypatch.setattr(engine_module, "SHARED_FACTOR", 1)
+    monkeypatch.setattr(engine_module, "WORTH", 0)
+
+
 def ranked(snapshot: Snapshot, ranker, query: Query, options: RankOptions, bounds: bool, threads: int = 1) -> Result:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine_module, "BOUNDS_FROM", 0 if bounds else ALL)

@@ -37,6 +37,7 @@ def collection() -> Snapshot:
 @pytest.fixture(autouse=True)
 def everything_is_sifted(monkeypatch):
     monkeypatch.setattr(engine_module, "BOUNDS_FROM", 0)
+    monkeypatch.setattr(engine_module, "WORTH", 0)
     monkeypatch.setattr(walk, "WIDE", 5)
     monkeypatch.setattr(sieve, "READING", -1000.0)  # it always pays
 
@@ -82,7 +83,7 @@ def test_models(collection, model):
     ranker, options = make_ranker(model), RankOptions(hits=50)
     found = list(Engine(collection).rank(ranker, queries, options))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine_module, "BOUNDS_FROM", N_DOCS + 1)
+        patch.setattr(engine_module, "BOUNDS_FROM", 8 * N_DOCS + 8)
         expected = list(Engine(collection).rank(ranker, queries, options))
     for one, other in zip(found, expected, strict=True):
         assert one.docs.tolist() == other.docs.tolist()
