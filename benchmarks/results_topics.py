@@ -355,7 +355,7 @@ def search_part(task: News) -> tuple[tuple[float, float], str]:
     tested = [lcsc(task, SMALL, lam=one[0], rho=one[1], quick=True) for one in ((lam, rho), (LAMBDA, RHO))]
     return (lam, rho), (
         f"**λ and ρ** (K = {SMALL}, h = 1, features as roots, C = 0.5): accuracy on a third of the training documents, "
-        "by topics and classifier of the others, and in brackets the difference to the paper's λ and ρ. "
+        "by topics and classifier of the others, and in brackets the difference to the paper's value. "
         f"With ρ = {RHO:g}: {beside(by_lambda, 'λ', LAMBDA)}. With λ = {lam:g}: {beside(by_rho, 'ρ', RHO)}. "
         f"Chosen are λ = {lam:g}, the largest within a standard error of the best, and ρ = {rho:g}: on the test "
         f"documents, learnt from the whole training half, {tested[0]['accuracy']:.1f}, with the paper's "

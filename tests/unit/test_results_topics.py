@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks import results_topics
+from benchmarks.kept import BESIDE
 from benchmarks.results_topics import (
     News,
     article,
@@ -85,3 +87,24 @@ def test_what_chooses_is_held_out_of_the_training_documents() -> None:
     assert len(kept) == 4
     for words, labels in ((seen, part.y_train), (kept, part.y_test)):
         assert list(labels) == ["ab"[int(word[1:]) % 2] for word in words]
+
+
+def test_what_a_run_finds_comes_into_its_tables(monkeypatch) -> None:
+    def made(task, *which, **more) -> dict:
+        accuracies = dict.fromkeys(("plain", "root", "tf-idf"), 75.0)
+        return {
+            "accuracy": 75.0, "validation": 50.0, "features as": "root", "by features": accuracies, "seconds": 60.0,
+            "right": dict.fromkeys(accuracies, "1110"), "objective": [9.0, *range(7, 1, -1)], "microseconds": 5.0,
+        }  # fmt: skip
+
+    train = sequences([["w"]] * 12)
+    few = News("few", train, train, np.array(["a", "b"] * 6), np.array(["a", "b"] * 6))
+    for name in ("lcsc", "ngrams", "lda"):
+        monkeypatch.setattr(results_topics, name, made)
+    monkeypatch.setattr(results_topics, "news", lambda name: few)
+    monkeypatch.setattr(results_topics, "_draw_curves", lambda *_: None)
+    shown, beside_it = results_topics.section(("news",)).split(BESIDE)
+    assert "| all 20 | 75.0 (paper 74.1) | 75.0 (paper 34.4) | 75.0 (paper 80.8) | +0.0 (0.0) |" in shown
+    assert beside_it.lstrip().startswith("**By how features enter**") and "features enter**" not in shown
+    assert "| LCSC, K = 4,000, λ = 0.1 | 75.0, +0.0 (0.0) |" in beside_it  # all are as good: the largest λ
+    assert "75.0, +0.0 (0.0) to the squared loss (60 s to learn, squared 60)." in beside_it
