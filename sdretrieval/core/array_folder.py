@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from sdretrieval.core.disk import allocate, own_cache, sync_folder
+from sdretrieval.core.safe_json import parse_json
 
 LARGEST_NOTES = 1 << 24  # bytes
 _CHECKED = "SDRETRIEVAL_CHECKED"  # in the environment, which processes hand on: states of folders found whole
@@ -143,10 +144,7 @@ class ArrayFolder:
         """The notes of a folder, as they are: an OSError or ValueError where they cannot be read."""
         with open(folder / self.notes, "rb") as stream:
             text = stream.read(LARGEST_NOTES)
-        try:
-            notes = json.loads(text)
-        except RecursionError:
-            raise ValueError("nested too deeply") from None
+        notes = parse_json(text.decode("utf-8"), bounded=False, constants=True)
         if not isinstance(notes, dict):
             raise ValueError("not an object")
         return notes

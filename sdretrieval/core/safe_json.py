@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from functools import cache
+from json.scanner import py_make_scanner  # type: ignore[attr-defined]
 from typing import Any, NoReturn
 
 from sdretrieval.core.compressed import DamagedData
@@ -18,6 +20,10 @@ from sdretrieval.core.files import open_text
 
 DEEPEST = 100  # objects and arrays inside one another
 LARGEST_FILE = 64 << 20  # characters of a file that is one value
+FRAMES = 1000  # of the stack, which are always there
+
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+_NO_BRACKETS = re.compile(r"[^\[\]{}]+")
 
 
 def parse_json(text: str, *, bounded: bool = True, constants: bool = False, unique: bool = False) -> Any:
@@ -32,7 +38,7 @@ def parse_json(text: str, *, bounded: bool = True, constants: bool = False, uniq
     ValueError: 1e999 is too large a number
     """
     try:
-        value = json_decoder(bounded, constants, unique).decode(text)
+        value = json_decoder(bounded, constants, unique, is_deep(text)).decode(text)
     except json.JSONDecodeError as error:
         line = f"line {error.lineno}, " if error.lineno > 1 else ""
         raise ValueError(f"{error.msg} at {line}column {error.colno}") from None
@@ -42,6 +48,21 @@ def parse_json(text: str, *, bounded: bool = True, constants: bool = False, uniq
         raise ValueError(str(error)) from None
     check_depth(text, value)
     return value
+
+
+def is_deep(text: str) -> bool:
+    """Whether so many brackets are inside one another, or not closed, that Python's compiled reader must not follow.
+
+    From 3.13 on it follows ten thousand of them, for which there is no room on the stack beside Java: it would crash.
+    """
+    if text.count("[") + text.count("{") <= FRAMES:
+        return False
+    left = _NO_BRACKETS.sub("", _STRING.sub("", text))
+    for _ in range(30):
+        before, left = left, left.replace("[]", "").replace("{}", "")
+        if len(left) == len(before):
+            break
+    return len(left) > FRAMES
 
 
 def check_depth(text: str, value: Any) -> None:
@@ -77,13 +98,19 @@ def _inside(value: dict | list) -> Any:
 
 
 @cache
-def json_decoder(bounded: bool = True, constants: bool = False, unique: bool = False) -> json.JSONDecoder:
-    return json.JSONDecoder(
+def json_decoder(
+    bounded: bool = True, constants: bool = False, unique: bool = False, deep: bool = False
+) -> json.JSONDecoder:
+    """``deep``: for a text that :func:`is_deep`; where it really is, a RecursionError."""
+    decoder = json.JSONDecoder(
         parse_constant=None if constants else _no_constant,
         parse_int=_integer if bounded else None,
         parse_float=_float if bounded else None,
         object_pairs_hook=_once_each if unique else None,
     )
+    if deep:
+        decoder.scan_once = py_make_scanner(decoder)  # type: ignore[attr-defined]
+    return decoder
 
 
 def _no_constant(name: str) -> NoReturn:

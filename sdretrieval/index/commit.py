@@ -8,7 +8,6 @@ They end with a map of the committer's own (the user data), where our notes are,
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import zlib
@@ -17,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from sdretrieval.core.errors import IndexProblem
+from sdretrieval.core.safe_json import parse_json
 
 NOTES = "sdretrieval.json"  # of indexes made before notes were part of the commit
 KEY = b"sdretrieval"  # of ours in the user data
@@ -109,11 +109,11 @@ def _notes_beside(index: Path) -> dict:
 
 def _parsed(text: bytes, shown: object) -> dict:
     try:
-        notes = json.loads(text.decode("utf-8"))
+        notes = parse_json(text.decode("utf-8"), bounded=False, constants=True)
         if not isinstance(notes, dict):
             raise ValueError("not an object")
         return notes
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise IndexProblem(f"{shown} cannot be read ({error}).", remedy="Re-index, or delete it.") from None
 
 

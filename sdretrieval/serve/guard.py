@@ -17,6 +17,8 @@ from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from sdretrieval.core.safe_json import is_deep
+
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -142,6 +144,8 @@ async def _whole_body(scope: Scope, receive: Receive) -> Receive:
                     raise Refused(413, f"the request is larger than {most} bytes")
     except TimeoutError:
         raise Refused(408, f"the request did not arrive within {BODY_SECONDS:g} s") from None
+    if is_deep(body.decode(json.detect_encoding(body), "replace")):  # as json.loads will decode it
+        raise Refused(400, "the request is nested too deeply")
     waiting = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> MutableMapping[str, Any]:

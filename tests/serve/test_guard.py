@@ -103,7 +103,8 @@ def test_large_requests_are_refused(client):
     body = json.dumps({"q": "x", "drop": ["y" * 400] * 200})
     assert client.post("/v1/tiny/search", content=body).status_code == 413
     assert client.get("/v1/tiny/search", params={"q": "x" * 20000}).status_code == 413
-    assert client.post("/v1/tiny/search", content=b"[" * 60000).status_code == 400
+    deep = client.post("/v1/tiny/search", content=b"[" * 60000)
+    assert (deep.status_code, deep.json()["error"]) == (400, "the request is nested too deeply")
     assert client.post("/v1/tiny/search", content=b"\xff\xfe").status_code == 400
 
 

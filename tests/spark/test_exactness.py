@@ -20,7 +20,7 @@ from sdretrieval.ranking.time.drifting_background import Drifting
 from sdretrieval.ranking.time.wrappers import LocalBackground
 
 
-@pytest.fixture(scope="module", params=[3, 8])
+@pytest.fixture(scope="module", params=[6])
 def spread(request) -> tuple[Sharding, ShardedEngine]:
     sharding = Sharding(request.param)
     return sharding, engine_of(sharding.shards(request.param), threads=2)
@@ -81,6 +81,7 @@ def test_given_candidates(spread, name, time):
     check(spread, ranker(name, time), candidates={str(i): docids[40 * i : 40 * i + 60] for i in range(5)})
 
 
+@pytest.mark.parametrize("spread", [3, 8], indirect=True)
 @pytest.mark.parametrize("name", ["sd", "rm3"])
 def test_pruned_plans(spread, name):
     check(spread, ranker(name), prune=12)
@@ -95,7 +96,7 @@ def test_few_distinct_times(seed):
         check(both, ranker("ql", time))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_small_collections_with_many_ties(seed):
     """A dozen words and the same documents over and over: most scores are shared by several documents."""
     sharding = Sharding(seed, n_docs=90, n_terms=12)

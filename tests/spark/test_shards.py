@@ -106,7 +106,7 @@ def test_what_shards_send_does_not_grow_with_the_collection(time, monkeypatch):
 
     for name in ("ask", "reduce"):
         monkeypatch.setattr(Here, name, weighed(getattr(Here, name)))
-    for n_docs in (2000, 10_000):
+    for n_docs in (1000, 5000):
         sizes.append(0)
         sharding = Sharding(1, n_docs=n_docs)
         engine = engine_of(sharding.shards(3))

@@ -197,6 +197,7 @@ def test_unknown_encoding_and_format_are_parameter_errors():
         ('{\n"id": "1", "contents": "a"}]', "1", "Expecting value"),
         ('[{"id": "1", "contents": "a"}]\n[{"id": "2", "contents": "b"}, 3]', "12", "a JSON object, got int: 3"),
         ("[" * 100_000, "", "nested too deeply"),
+        ('[{"id": "1", "contents": "a"},\n' + "[" * 100_000, "1", ":2: malformed JSON (nested too deeply)"),
         ('[{"id": "1", "contents": "a", "n": ' + "9" * 5000 + "}]", "", "malformed JSON"),
     ],
 )

@@ -7,13 +7,14 @@ import gzip
 import pytest
 
 from sdretrieval.core.errors import InputError
-from sdretrieval.core.safe_json import DEEPEST, parse_json, read_json
+from sdretrieval.core.safe_json import DEEPEST, FRAMES, is_deep, parse_json, read_json
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
         ("[" * 100_000, "nested too deeply"),
+        ('{"a": [' * 9000 + "]}" * 9000, "nested too deeply"),
         ("[" * (DEEPEST + 1) + "]" * (DEEPEST + 1), "nested too deeply"),
         ('{"a":' * (DEEPEST + 1) + "1" + "}" * (DEEPEST + 1), "nested too deeply"),
         (str(2**63), "9223372036854775808 is too large a number"),
@@ -27,6 +28,15 @@ from sdretrieval.core.safe_json import DEEPEST, parse_json, read_json
 def test_what_is_refused(text, told):
     with pytest.raises(ValueError, match=told):
         parse_json(text)
+
+
+@pytest.mark.parametrize("piece", ["[", '{"a":', r'["\\", ', r'["\"]", '])
+def test_only_brackets_outside_of_strings_make_a_text_deep(piece):
+    """Python's compiled reader would follow them until the stack beside Java ends, from Python 3.13 on."""
+    assert is_deep(piece * 2 * FRAMES) and not is_deep(piece * (FRAMES // 2))
+    flat = f"[{', '.join([piece + '1' + (']' if piece[0] == '[' else '}')] * 2 * FRAMES)}]"
+    assert not is_deep(flat) and len(parse_json(flat)) >= 2 * FRAMES
+    assert not is_deep(f'["{"[" * 2 * FRAMES}"]')
 
 
 def test_what_is_read():

@@ -9,14 +9,15 @@ from typing import Any
 
 from sdretrieval.collection.corpus.sources import Source
 from sdretrieval.core.errors import shown
-from sdretrieval.core.safe_json import check_depth, json_decoder, parse_json
+from sdretrieval.core.safe_json import check_depth, is_deep, json_decoder, parse_json
 
 SUFFIXES = (".jsonl", ".ndjson", ".json")
 LARGEST_WHOLE_FILE = 1 << 30  # characters; a JSON array has to be read whole
 _BLANK = re.compile(r"\s*")
 
 
-_decoder = json_decoder(bounded=False)  # an id may be a number of thirty digits
+def _decoder_of(text: str) -> json.JSONDecoder:
+    return json_decoder(bounded=False, deep=is_deep(text))  # an id may be a number of thirty digits
 
 
 def records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -45,8 +46,9 @@ def _lines(source: Source) -> Iterator[tuple[int, Any]]:
 def _first_line_is_object(source: Source) -> bool:
     """Whether a ``.json`` file is in truth JSON lines."""
     head = source.head(1 << 13).decode(source.encoding, errors="replace").lstrip("\ufeff \t\r\n")
+    first = head.split("\n", 1)[0]
     try:
-        return isinstance(_decoder.decode(head.split("\n", 1)[0]), dict)
+        return isinstance(_decoder_of(first).decode(first), dict)
     except ValueError:
         # A first line longer than the head: pretty-printed objects break their lines sooner.
         return head.startswith("{") and "\n" not in head
@@ -57,6 +59,7 @@ def _first_line_is_object(source: Source) -> bool:
 def _whole_file(source: Source) -> Iterator[tuple[int, Any]]:
     remedy = "Convert it to one object per line, e.g. with `jq -c '.[]'`."
     text = source.whole_text(LARGEST_WHOLE_FILE, "a JSON array this large does not fit in memory", remedy)
+    decoder = _decoder_of(text)
     position, line, counted = 0, 1, 0
     array, expected = 0, "["  # the line of the open array, and what may stand there besides a value
     while True:
@@ -73,7 +76,7 @@ def _whole_file(source: Source) -> Iterator[tuple[int, Any]]:
             if array and "," in expected:
                 raise json.JSONDecodeError("Expecting ',' or ']' after a value of the array", text, position)
             begin = position
-            value, position = _decoder.raw_decode(text, begin)
+            value, position = decoder.raw_decode(text, begin)
             check_depth(text[begin:position], value)
         except (ValueError, RecursionError) as error:
             _report_malformed(source, line, text[begin : begin + 200], error)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any
 from sdretrieval.core.errors import IndexProblem
 from sdretrieval.core.jvm import java_class, start_jvm
 from sdretrieval.core.progress import progress
+from sdretrieval.core.safe_json import parse_json
 
 
 @contextmanager
@@ -126,7 +126,7 @@ def parsed_fields(raw: str | None) -> dict[str, Any] | None:
     if raw is None:
         return None
     try:
-        value = json.loads(raw)
+        value = parse_json(raw, bounded=False, constants=True)
     except ValueError:
         return {"contents": raw}
     return value if isinstance(value, dict) else {"contents": raw}
