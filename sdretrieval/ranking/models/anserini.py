@@ -42,6 +42,13 @@ def spelled(statistics: Statistics, pattern: str, model: str) -> np.ndarray:
     return np.fromiter((matches(term) is not None for term in statistics.vocabulary), dtype=bool)
 
 
+@lru_cache(maxsize=4)
+def _usable(statistics: Statistics) -> np.ndarray:
+    """Which terms Anserini takes into a feedback vector."""
+    df_share = statistics.df.astype(np.float32) / np.float32(statistics.n_docs)
+    return spelled(statistics, "[a-z0-9]{2,20}", "RM3") & (df_share <= np.float32(MAX_DF_SHARE))
+
+
 def lucene_weighting(kind: str, model: RM3 | Axiomatic) -> Weighting:
     """What Lucene ranks with: BM25 or Dirichlet, lengths in one byte."""
     return BM25(model.k1, model.b, lucene_lengths=True) if kind == "bm25" else LuceneDirichlet(model.mu)
@@ -53,9 +60,7 @@ def first_plan(model: RM3, query: Query) -> Plan:
 
 def expand(model: RM3, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
     scores = feedback.emphasised(np.ones(len(feedback)) if feedback.judged else feedback.scores)
-    df_share = statistics.df.astype(np.float32) / np.float32(statistics.n_docs)
-    usable = spelled(statistics, "[a-z0-9]{2,20}", "RM3") & (df_share <= np.float32(MAX_DF_SHARE))
-    estimated = _relevance_model(feedback, scores, model.fb_terms, usable)
+    estimated = _relevance_model(feedback, scores, model.fb_terms, _usable(statistics))
     mixed = _interpolated(_query_vector(query), estimated, model.original_query_weight)
     weights = scores / scores.sum() if scores.sum() > 0 else uniform(len(scores))
     return Expansion(Plan(mixed, lucene_weighting(model.first_stage, model)), weights)
