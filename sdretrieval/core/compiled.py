@@ -92,6 +92,7 @@ def _numba_njit() -> Any:
 
 def _prefetching() -> Any:
     """The processor's instruction, for numba: it fails nowhere, also not beyond the end of an array."""
+    # As late as numba.
     from llvmlite import ir
     from numba import types
     from numba.extending import intrinsic

@@ -12,6 +12,7 @@ An index that has no positions has a folder of empty arrays, so that nobody asks
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -21,7 +22,7 @@ from sdretrieval.core.array_folder import ArrayFolder, Rule, array_file, map_arr
 from sdretrieval.core.disk import disk_errors_explained, remove
 from sdretrieval.core.errors import IndexProblem
 from sdretrieval.index.lucene.export import export_positions
-from sdretrieval.index.snapshot import Snapshot, building, open_snapshot
+from sdretrieval.index.snapshot import Snapshot, building
 from sdretrieval.index.snapshot_format import SNAPSHOT
 
 NAME = "positions"
@@ -104,10 +105,10 @@ def has_positions(snapshot: Snapshot) -> bool:
     return True
 
 
-def open_with_positions(index: Path) -> Snapshot:
+def open_with_positions(open_latest: Callable[[], Snapshot]) -> Snapshot:
     """The snapshot of an index, and its positions where it has some, of one commit: others may commit in between."""
     for _ in range(TRIES):
-        snapshot = open_snapshot(index)
+        snapshot = open_latest()
         try:
             has_positions(snapshot)
         except IndexChanged as error:

@@ -212,8 +212,9 @@ def as_snapshot(index: Index, ranker: Ranker | None = None) -> Snapshot:
     """The snapshot of an index, with what a model will read besides."""
     if isinstance(index, Snapshot):
         return index
+    path = Path(index)
     reads_positions = ranker is not None and innermost(ranker).reads_positions
-    return open_with_positions(Path(index)) if reads_positions else open_snapshot(Path(index))
+    return open_with_positions(lambda: open_snapshot(path)) if reads_positions else open_snapshot(path)
 
 
 def check_hits(hits: int) -> None:

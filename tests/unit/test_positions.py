@@ -13,6 +13,7 @@ from sdretrieval.index.living import append_documents
 from sdretrieval.index.lucene.indexing import build_index
 from sdretrieval.index.positions import positions_of
 from sdretrieval.index.snapshot import Snapshot, open_snapshot, snapshot_folder
+from sdretrieval.ranking import retrieval
 from sdretrieval.ranking.explain import explain
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.retrieval import search
@@ -132,7 +133,7 @@ def test_a_commit_just_after_the_opening_is_no_error(index, monkeypatch, model):
             append_documents([Document("later", "shock wave shock wave")], index)
         return opened[-1]
 
-    monkeypatch.setattr(positions, "open_snapshot", open_and_be_overtaken)
+    monkeypatch.setattr(retrieval, "open_snapshot", open_and_be_overtaken)
     assert "later" in search(index, TOPICS, model)["1"].docids
     assert [snapshot.n_docs for snapshot in opened] == [3, 4]
 
