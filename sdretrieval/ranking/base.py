@@ -96,6 +96,7 @@ class Ranker:
     description: ClassVar[str] = ""
     uses_feedback: ClassVar[bool] = False
     reads_positions: ClassVar[bool] = False  # where words stand, of collections that tell
+    is_wide: ClassVar[bool] = False  # plans have all words of the feedback documents, and share most of them
     fb_docs = 0  # feedback models declare it as a parameter
 
     def __post_init__(self) -> None:

@@ -43,7 +43,6 @@ Ranked = tuple[np.ndarray, np.ndarray]  # documents and their scores
 NOTHING: Ranked = np.zeros(0, dtype=np.int64), np.zeros(0)
 
 BATCH = 64  # queries that share a walk
-SHARING = 32  # queries that make sharing worth more than shorter batches
 SCORES_IN_MEMORY = 1 << 25  # numbers held at once where all scores are wanted: 256 MB
 KEPT = 1 << 22  # documents kept at once as the best of some plans: 128 MB a thread
 VIEWS = 4  # of the collection held at a time, per thread: each has statistics over the vocabulary
@@ -184,11 +183,9 @@ class Engine:
         size = BATCH
         if any(hook.adjusts and hook.reach is None for hook in hooks):  # all scores are held, in every thread
             size = min(size, SCORES_IN_MEMORY // max(3 * self.threads * self.snapshot.n_docs, 1))
-        if self.threads > 1:  # several batches for each thread, where each still has enough to share
-            each, most = (-(-len(queries) // parts) for parts in (4 * self.threads, self.threads))
-            size = min(size, max(each, min(SHARING, most)))
-        n_batches = max(1, -(-len(queries) // max(1, size)))
-        batches = list(_batches(queries, max(1, -(-len(queries) // n_batches))))
+        if self.threads > 1:  # several batches for each thread, unless each shall have much to share
+            size = min(size, -(-len(queries) // (self.threads * (1 if model.is_wide else 4))))
+        batches = list(_batches(queries, max(1, size)))
         engine = self if len(batches) < self.threads else self._of_one_thread()
 
         def work(batch: Sequence[Query]) -> list[Result]:

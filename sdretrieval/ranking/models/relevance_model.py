@@ -55,6 +55,7 @@ class RelevanceModel(Ranker):
     name: ClassVar[str] = "rm"
     description: ClassVar[str] = "Lavrenko's relevance model, exact over the whole vocabulary"
     uses_feedback: ClassVar[bool] = True
+    is_wide: ClassVar[bool] = True
 
     fb_docs: int = count(50, "feedback documents", symbol="N")
     smoothing: str = choice("jm", "how documents are smoothed, in every stage", SMOOTHINGS)
@@ -116,6 +117,7 @@ class RM3(RelevanceModel):
 
     name: ClassVar[str] = "rm3"
     description: ClassVar[str] = "relevance model cut to fb_terms and mixed with the query; or Anserini's RM3"
+    is_wide: ClassVar[bool] = False
 
     mode: str = choice("lavrenko", "the equations, or Anserini's variant", ("lavrenko", "anserini"))
     first_stage: str = choice("bm25", "first ranking", ("bm25", "ql"))

@@ -93,6 +93,7 @@ class SmoothedDirichlet(Ranker):
     name: ClassVar[str] = "sd"
     description: ClassVar[str] = "smoothed-Dirichlet feedback (SD-EM), exact over the whole vocabulary"
     uses_feedback: ClassVar[bool] = True
+    is_wide: ClassVar[bool] = True
 
     fb_docs: int = count(20, "feedback documents", symbol="N")
     first_stage: str = choice("sd", "first ranking: (5.12), or BM25", ("sd", "bm25"))
@@ -297,7 +298,8 @@ class SD3(SmoothedDirichlet):
     """
 
     name: ClassVar[str] = "sd3"
-    description: ClassVar[str] = "smoothed-Dirichlet feedback mixed with the query as typed: the one to start with"
+    description: ClassVar[str] = "smoothed-Dirichlet feedback mixed with the query as typed"
+    is_wide: ClassVar[bool] = False
 
     first_stage: str = choice("bm25", "first ranking: (5.12), or BM25", ("bm25", "sd"))
     scoring: str = choice("bm25", "final ranking: BM25 weights, or (4.31)", ("bm25", "lm"))
