@@ -50,7 +50,7 @@ class Collection:
     @cached_property
     def index(self) -> Path:
         """The Lucene index, with document vectors so that Anserini's own feedback can run on it."""
-        path = INDEXES / f"results-{self.name}"
+        path = INDEXES / f"results-{self.name.replace('/', '-')}"
         with one_at_a_time(path):
             if not path.is_dir():
                 documents = Reader(date="date") if self._dated else Reader()

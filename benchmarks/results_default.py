@@ -16,6 +16,7 @@ from functools import cache
 
 import numpy as np
 
+from benchmarks import results_unseen
 from benchmarks.anserini import SYSTEMS, anserini_run
 from benchmarks.collections import ROOT, Collection
 from benchmarks.kept import BESIDE
@@ -59,7 +60,7 @@ def section() -> str:
     shown["blend, chosen without it"] = {name: values(name, "blend", chosen[name]) for name in names}
     first, *others = (_table(shown, names, measure) for measure in MEASURES)
     beside = [_trade_off(names), *others, _hurt(shown, names), _choices(chosen, names)]
-    return "\n\n".join([first, _gains(shown, names), _peers(names), BESIDE, *beside])
+    return "\n\n".join([first, _gains(shown, names), results_unseen.section(), _peers(names), BESIDE, *beside])
 
 
 # -- what is measured ----------------------------------------------------------------------------------------------

@@ -32,7 +32,6 @@ from sdretrieval.ranking.base import Ranker
 from sdretrieval.ranking.engine import Engine, RankOptions, Result
 from sdretrieval.ranking.expansion import describe_weighting
 from sdretrieval.ranking.feedback import Rows
-from sdretrieval.ranking.models.blend import agreed
 from sdretrieval.ranking.models.lucene_models import LuceneRanker
 from sdretrieval.ranking.models.sequential_dependence import SequentialDependence, Window
 from sdretrieval.ranking.notes import AutoTimeNote, NoPositionsNote, TimeNote
@@ -242,7 +241,7 @@ def explain(
     if result.expansion is not None:
         notes.update(result.expansion.notes)
         if "parts" in notes:  # of a blend
-            notes["parts"] = {name: _words_of(agreed(part, 0.0), snapshot) for name, part in notes["parts"].items()}
+            notes["parts"] = {name: _words_of(part, snapshot) for name, part in notes["parts"].items()}
     if result.plan.pairs is not None:
         notes["neighbours"] = [" ".join(snapshot.vocabulary.take(pair)) for pair in result.plan.pairs.terms]
     if told := [str(note) for note in result.notes if isinstance(note, NoPositionsNote)]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -18,16 +19,16 @@ from sdretrieval.ranking.weighting import Dirichlet, JelinekMercer, Weighting
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The term counts of a few documents, one sparse row each; ``whole`` has more rows, of which these are the first.
+    """The term counts of a few documents, one sparse row each.
 
-    What is summed over words is summed over those of the rows alone, by their places in the ``vocabulary``.
+    What is summed over words is summed over those of the rows alone, by their places in the ``vocabulary``. Weights
+    r_i are one number for each row, or several such lists at once, which give as many lists of sums.
     """
 
     ptr: np.ndarray
     terms: np.ndarray
     counts: np.ndarray
     lengths: np.ndarray
-    whole: Rows | None = None
 
     @classmethod
     def of(cls, snapshot: Snapshot, docs: np.ndarray) -> Rows:
@@ -51,20 +52,12 @@ class Rows:
             np.append(self.lengths, query.length),
         )
 
-    def first(self, n: int) -> Rows:
-        """The first ``n`` rows."""
-        stop = self.ptr[n]
-        return Rows(self.ptr[: n + 1], self.terms[:stop], self.counts[:stop], self.lengths[:n], self.whole or self)
-
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """Found once for all depths at which a model learns."""
-        if self.whole is not None:
-            return self.whole.vocabulary.of_first(len(self), len(self.terms))
-        found = np.unique(self.terms)
-        place, first = np.empty(len(self.terms), dtype=np.int64), np.full(len(found), len(self), dtype=np.int64)
-        feedback_loops.find_places(self.ptr, self.terms, found, place, first)
-        return Vocabulary(found.astype(np.int64), place, first)
+        keys = np.sort(self.terms.astype(np.int64) << 32 | np.arange(len(self.terms)))
+        terms, place = np.empty(len(keys), dtype=np.int64), np.empty(len(keys), dtype=np.int64)
+        n = feedback_loops.find_places(keys, terms, place)
+        return Vocabulary(terms[:n], place)
 
     def mean_counts(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Σ_i r_i f_i / |D_i|: an arithmetic mean of the documents' own distributions, as (terms, values)."""
@@ -91,7 +84,7 @@ class Rows:
         return self._scores(weights, smoothing, statistics)
 
     def _scores(self, weights: np.ndarray, smoothing: JelinekMercer | Dirichlet, statistics: Statistics) -> np.ndarray:
-        out, (terms, place, _) = np.zeros(len(self)), self.vocabulary
+        out, (terms, place) = np.zeros(len(self)), self.vocabulary
         factors = self._factors(smoothing, statistics)
         loops.score_rows(self.ptr, place, self.counts, weights, factors, statistics.p[terms], out)
         return out
@@ -117,7 +110,7 @@ class Rows:
 
     def sum_cut(self, weights: np.ndarray, most: int, usable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Σ_i r_i f_i / |f_i| of the rows cut to their ``most`` most frequent usable words, in single precision."""
-        terms, place, _ = self.vocabulary
+        terms, place = self.vocabulary
         total, order = np.zeros(len(terms), dtype=np.float32), np.empty(len(terms), dtype=np.int64)
         given = usable[terms], most, weights.astype(np.float32)
         loops.sum_cut_rows(self.ptr, place, self.counts, *given, total, order)
@@ -125,26 +118,20 @@ class Rows:
 
     def _sum(self, weights, factors, p, use_log: bool) -> tuple[np.ndarray, np.ndarray]:
         """Words that rows of some weight have, and what they add up to."""
-        weights = np.ascontiguousarray(weights, dtype=np.float64)
-        terms, place, _ = self.vocabulary
-        total, order = np.zeros(len(terms)), np.empty(len(terms), dtype=np.int64)
-        loops.sum_rows(self.ptr, place, self.counts, weights, factors, p, use_log, total, order)
-        met = total > 0
-        return terms[met], total[met]
+        lists = np.ascontiguousarray(np.atleast_2d(weights), dtype=np.float64)
+        terms, place = self.vocabulary
+        totals = np.zeros((len(lists), len(terms)))
+        loops.sum_rows(self.ptr, place, self.counts, lists, factors, p, use_log, totals)
+        met = (totals > 0).any(axis=0)
+        totals = totals[:, met]
+        return terms[met], totals if np.ndim(weights) > 1 else totals[0]
 
 
 class Vocabulary(NamedTuple):
-    """The words that some rows have, ascending; the place of each posting's word among them; the first row of each."""
+    """The words that some rows have, ascending, and the place of each posting's word among them."""
 
     terms: np.ndarray
     place: np.ndarray
-    first: np.ndarray
-
-    def of_first(self, n: int, n_postings: int) -> Vocabulary:
-        """That of the first ``n`` rows, which have so many postings."""
-        kept = self.first < n
-        renumbered = np.cumsum(kept) - 1
-        return Vocabulary(self.terms[kept], renumbered[self.place[:n_postings]], self.first[kept])
 
     def find(self, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Where some terms are, and which of them there are."""
@@ -174,18 +161,18 @@ class Feedback:
     def __len__(self) -> int:
         return len(self.docs)
 
-    def first(self, n: int) -> Feedback:
-        """The same with the first ``n`` documents alone."""
-        if n >= len(self):
-            return self
-        emphasis = None if self.emphasis is None else self.emphasis[:n]
-        return replace(self, docs=self.docs[:n], scores=self.scores[:n], rows=self.rows.first(n), emphasis=emphasis)
+    def samples(self, depths: Sequence[int], log_chances: np.ndarray) -> Samples:
+        """The first documents, at several depths, weighed by their chances of relevance and the emphasis."""
+        weights = np.zeros((len(depths), len(self)))
+        for row, n in zip(weights, depths, strict=True):
+            row[:n] = self.emphasised(softmax(log_chances[:n]))
+        return Samples(self, depths, weights)
 
     def emphasised(self, weights: np.ndarray) -> np.ndarray:
-        """A model's weights times the emphasis, summing to one again."""
+        """A model's weights of the first documents times the emphasis, summing to one again."""
         if self.emphasis is None:
             return weights
-        changed = weights * self.emphasis
+        changed = weights * self.emphasis[: len(weights)]
         total = changed.sum()
         return changed / total if total > 0 else weights
 
@@ -204,6 +191,14 @@ class Feedback:
         documents = weights.sum()
         query_share = query_weight / (documents + query_weight)
         return self.emphasised(weights / documents), query_share
+
+
+class Samples(NamedTuple):
+    """The first documents at several depths: for each ``weights`` over all of the feedback, summing to one."""
+
+    feedback: Feedback
+    depths: Sequence[int]
+    weights: np.ndarray
 
 
 def softmax(exponents: np.ndarray) -> np.ndarray:

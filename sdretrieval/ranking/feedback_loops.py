@@ -6,17 +6,16 @@ from sdretrieval.core.compiled import njit
 
 
 @njit(cache=True, nogil=True)
-def find_places(ptr, terms, found, place, first):
-    """The place of each posting's term among those ``found``, which ascend, and the first row of each.
+def find_places(keys, terms, place):
+    """The terms among ``keys``, each once, and the place of each posting's term; returns how many there are.
 
-    ``first`` has a number beyond all rows before. Rows whose terms ascend are gone through once.
+    A key is a term in the upper 32 bits and the number of a posting in the lower; they ascend.
     """
-    for i in range(len(ptr) - 1):
-        at = 0
-        for k in range(ptr[i], ptr[i + 1]):
-            if found[at] > terms[k]:
-                at = 0
-            while found[at] < terms[k]:
-                at += 1
-            place[k] = at
-            first[at] = min(first[at], i)
+    n = 0
+    for key in keys:
+        term = key >> 32
+        if n == 0 or terms[n - 1] != term:
+            terms[n] = term
+            n += 1
+        place[key & 0xFFFFFFFF] = n - 1
+    return n

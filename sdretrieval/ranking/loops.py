@@ -362,26 +362,18 @@ def copy_rows(terms, counts, starts, ptr, out_terms, out_counts):
 
 
 @njit(cache=True, nogil=True)
-def sum_rows(ptr, terms, counts, row_weights, row_factors, p, use_log, total, order):
-    """Σ_i r_i f_iw B_i (or Σ_i r_i log(1 + f_iw B_i / p_w)) over sparse rows; returns how many words were met.
-
-    ``total`` is a scratch vector over the vocabulary, all zero before and to be zeroed by the caller after; the
-    words met are listed in ``order``, each once: the weights are not negative, so no sum returns to zero.
-    """
-    met = 0
+def sum_rows(ptr, terms, counts, row_weights, row_factors, p, use_log, totals):
+    """Add Σ_i r_i f_iw B_i (or Σ_i r_i log(1 + f_iw B_i / p_w)) over sparse rows, for each list of weights r."""
     for i in range(len(ptr) - 1):
-        r, b = row_weights[i], row_factors[i]
-        if r == 0.0:
+        b = row_factors[i]
+        if not row_weights[:, i].any():
             continue
         for k in range(ptr[i], ptr[i + 1]):
             w = terms[k]
-            value = r * log1p(counts[k] * b / p[w]) if use_log else r * counts[k] * b
-            if value > 0.0:
-                if total[w] == 0.0:
-                    order[met] = w
-                    met += 1
-                total[w] += value
-    return met
+            ratio = log1p(counts[k] * b / p[w]) if use_log else 0.0
+            for j in range(len(row_weights)):
+                r = row_weights[j, i]
+                totals[j, w] += r * ratio if use_log else r * counts[k] * b
 
 
 @njit(cache=True, nogil=True)
@@ -401,7 +393,7 @@ def sum_cut_rows(ptr, terms, counts, usable, most, row_weights, total, order):
     """Anserini's sum of document vectors, in single precision and in the order of the rows.
 
     Each row is cut to its ``most`` most frequent usable words (ties: the lower word), normalised, and weighted.
-    ``total`` and ``order`` as in sum_rows.
+    The words met are listed in ``order``, each once; returns how many.
     """
     met = 0
     for i in range(len(ptr) - 1):
@@ -488,6 +480,27 @@ def largest(values, kept):
             filled += 1
 
 
+@njit(cache=True, nogil=True)
+def keep_largest(lists, n):
+    """Of each list its ``n`` largest numbers above zero, summing to one, and zeros; ties go to the lower position."""
+    places, kept = np.empty(lists.shape[1], np.int64), np.empty(n, np.int64)
+    for j in range(len(lists)):
+        values, positive, total = lists[j], 0, 0.0
+        for k in range(len(values)):
+            if values[k] > 0.0:
+                places[positive] = k
+                positive += 1
+        sizes = values[places[:positive]]
+        values[:] = 0.0
+        if positive > n:
+            largest(sizes, kept)
+            places[:n], sizes, positive = places[kept], sizes[kept], n
+        for size in sizes:
+            total += size
+        for k in range(positive):
+            values[places[k]] = sizes[k] / total
+
+
 @njit(inline="always")
 def _case(n_xy, n_x, n_y, n):
     """P(x, y) log P(x, y) / (P(x) P(y)); what rounding leaves of a case that does not occur is no case."""
@@ -502,20 +515,30 @@ def _information(n_q, n_t, n_qt, n):
 
 
 @njit(cache=True, nogil=True)
-def associations(ptr, place, row_weights, u, others, wanted, values, total):
-    """Add Σ_q v_q I(q, t) / I(q, q) to the ``total`` of each word t, for the words q at the places ``wanted``.
+def associations(ptr, place, row_weights, df, outside, others, wanted, values, total):
+    """Add Σ_q v_q I(q, t) / I(q, q) to the ``total`` of each word t of the rows, for the words q at ``wanted``.
 
-    The rows have words by ``place``; a share u of ``others`` more documents has each word, independently. Nothing is
-    added to q itself, nor to words that come with q less often than by chance.
+    The rows have words by ``place``, of which ``df`` documents have each. A word t is in a share u_t of ``others``
+    more documents, independently: that of the documents ``outside`` of the rows. Nothing is added to q itself, nor to
+    words that come with q less often than by chance.
     """
-    n = others
-    n_t, n_qt, has = others * u, np.empty(len(u)), np.empty(len(ptr) - 1, np.bool_)
+    n, n_words = others, len(df)
+    n_t, n_qt, has = np.zeros(n_words), np.empty(n_words), np.empty(len(ptr) - 1, np.bool_)
+    seen, u = np.zeros(n_words, np.int64), np.zeros(n_words)
+    for k in range(ptr[0], ptr[-1]):
+        seen[place[k]] += 1
+    if outside > 0:
+        for t in range(n_words):  # documents judged relevant may be from after an as-of view, whose df lacks them
+            u[t] = min(max(df[t] - seen[t], 0) / outside, 1.0)
+            n_t[t] = others * u[t]
     for i in range(len(ptr) - 1):
         n += row_weights[i]
         for k in range(ptr[i], ptr[i + 1]):
             n_t[place[k]] += row_weights[i]
     for j in range(len(wanted)):
         q = wanted[j]
+        if seen[q] == 0:
+            continue
         itself = _information(n_t[q], n_t[q], n_t[q], n)
         if itself <= 1e-12:  # every document has it: it goes with nothing in particular
             continue
@@ -527,7 +550,7 @@ def associations(ptr, place, row_weights, u, others, wanted, values, total):
             if has[i]:
                 for k in range(ptr[i], ptr[i + 1]):
                     n_qt[place[k]] += row_weights[i]
-        for t in range(len(u)):
+        for t in range(n_words):
             both = n_qt[t] + others * u[q] * u[t]
-            if t != q and both * n > n_t[q] * n_t[t]:
+            if t != q and seen[t] > 0 and both * n > n_t[q] * n_t[t]:
                 total[t] += values[j] * _information(n_t[q], n_t[t], both, n) / itself

@@ -13,8 +13,8 @@ from sdretrieval.core.errors import ParameterError
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.ranking.engine import Engine, Judgments, RankOptions, Result
 from sdretrieval.ranking.explain import explain
-from sdretrieval.ranking.feedback import Rows
-from sdretrieval.ranking.models.blend import agreed
+from sdretrieval.ranking.feedback import Feedback, Rows
+from sdretrieval.ranking.models.blend import PARTS, agreed
 from sdretrieval.ranking.notes import NoPositionsNote
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.registry import make_ranker
@@ -96,13 +96,45 @@ def test_parts_that_are_none(parts: str):
 
 
 def test_a_word_that_one_estimate_alone_has_is_not_believed():
-    ends = [TermModel(np.array([1, k]), np.array([0.5, 0.5])) for k in (2, 3, 3)]
-    kept = agreed(ends, 1.0)
+    terms, ends = np.array([1, 2, 3, 4]), np.array([[0.5, 0.5, 0, 0], [0.5, 0, 0.5, 0], [0.5, 0, 0.5, 0]])
+    kept = agreed(terms, ends, 1.0)
     assert kept.terms.tolist() == [1, 3]
     # 1 has .5 in all; 3 a mean of 1/3, and deviations of 1/3, 1/6 and 1/6: a standard error of 1/6
     assert kept.weights == pytest.approx([0.5, 1 / 6])
-    assert agreed(ends, 0.0).weights == pytest.approx([0.5, 1 / 6, 1 / 3])
-    assert agreed(ends[:1], 1.0).weights == pytest.approx([0.5, 0.5])
+    assert agreed(terms, ends, 0.0).weights == pytest.approx([0.5, 1 / 6, 1 / 3])
+    assert agreed(terms, ends[:1], 1.0).weights == pytest.approx([0.5, 0.5])
+
+
+@pytest.mark.parametrize("part", ["sd", "rm", "axiomatic"])
+def test_what_is_learnt_at_a_depth_is_learnt_from_those_documents_alone(part: str):
+    counts = np.random.default_rng(5).integers(-2, 3, (12, 20)).clip(0)
+    counts[:, 0], counts[8:, 18:] = 1, 2  # the last documents have words of their own
+    snapshot = Snapshot.from_counts(counts.tolist(), [f"w{i:02}" for i in range(20)])
+    query, model = Query.from_words(snapshot, ["w00", "w03", "w19"]), PARTS[part]()
+    whole, depths = feedback(np.arange(12), snapshot), [3, 6, 12]
+    log_chances = model.log_chances(query, whole, snapshot.statistics)
+    terms, found = model.learnt(query, whole.samples(depths, log_chances), snapshot.statistics)
+    for n, values in zip(depths, found, strict=True):
+        alone = feedback(np.arange(n), snapshot)
+        assert model.log_chances(query, alone, snapshot.statistics) == pytest.approx(log_chances[:n])
+        words, wanted = model.learnt(query, alone.samples([n], log_chances[:n]), snapshot.statistics)
+        assert values[np.searchsorted(terms, words)] == pytest.approx(wanted[0], abs=1e-15)
+        assert (np.delete(values, np.searchsorted(terms, words)) <= 0).all()
+
+
+@pytest.mark.parametrize("part", ["sd", "rm"])
+def test_a_part_learns_what_the_model_of_its_name_ranks_by(snapshot: Snapshot, part: str):
+    query, model = Query.from_words(snapshot, ["cat"]), PARTS[part](fb_terms=3, original_query_weight=0.0)
+    given = feedback(np.arange(8), snapshot)
+    samples = given.samples([8], model.log_chances(query, given, snapshot.statistics))
+    terms, [values] = model.learnt(query, samples, snapshot.statistics)
+    best = TermModel(terms, values).positive().strongest(3).normalised()
+    plan = model.expand(query, given, snapshot.statistics).plan
+    assert plan.model.terms.tolist() == best.terms.tolist() and plan.model.weights == pytest.approx(best.weights)
+
+
+def feedback(docs: np.ndarray, snapshot: Snapshot) -> Feedback:
+    return Feedback(docs, np.linspace(5.0, 2.0, 40)[docs], Rows.of(snapshot, docs))
 
 
 def test_without_positions_words_rank_alone_and_it_is_said(snapshot: Snapshot):

@@ -22,10 +22,10 @@ def snapshot() -> Snapshot:
     return Snapshot.from_counts(counts.tolist(), WORDS)
 
 
-def rows_of(snapshot: Snapshot, shuffled: bool = False) -> Rows:
-    """Of all documents; shards of a cluster number words otherwise, so that they need not ascend in a row."""
-    rows = Rows.of(snapshot, np.arange(9))
-    if shuffled:
+def rows_of(snapshot: Snapshot, n: int = 9, shuffled: bool = False) -> Rows:
+    """Of the first documents; shards of a cluster number words otherwise, so that they need not ascend in a row."""
+    rows = Rows.of(snapshot, np.arange(n))
+    if shuffled and n:
         order = np.concatenate([np.arange(a, b)[::-1] for a, b in zip(rows.ptr[:-1], rows.ptr[1:], strict=True)])
         rows = Rows(rows.ptr, rows.terms[order], rows.counts[order], rows.lengths)
     return rows
@@ -40,20 +40,19 @@ def dense(rows: Rows) -> np.ndarray:
 
 @pytest.mark.parametrize("shuffled", [False, True])
 @pytest.mark.parametrize("n", [0, 1, 5, 7, 9])
-def test_vocabulary_of_the_first_rows(snapshot: Snapshot, n: int, shuffled: bool):
-    rows = rows_of(snapshot, shuffled).first(n)
-    counts, (terms, place, first) = dense(rows), rows.vocabulary
-    assert terms.tolist() == np.flatnonzero(counts.any(axis=0)).tolist()
+def test_vocabulary(snapshot: Snapshot, n: int, shuffled: bool):
+    rows = rows_of(snapshot, n, shuffled)
+    terms, place = rows.vocabulary
+    assert terms.tolist() == np.flatnonzero(dense(rows).any(axis=0)).tolist()
     assert terms[place].tolist() == rows.terms.tolist()
-    assert first.tolist() == [np.flatnonzero(counts[:, term])[0] for term in terms]
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
 @pytest.mark.parametrize("n", [1, 5, 8])
 def test_sums_and_scores(snapshot: Snapshot, n: int, shuffled: bool):
     """A word of rows that weigh nothing is not met."""
-    whole, statistics, smoothing = rows_of(snapshot, shuffled), snapshot.statistics, JelinekMercer(0.3)
-    rows, weights = whole.first(n), np.linspace(0.0, 1.0, n)
+    rows, statistics, smoothing = rows_of(snapshot, n, shuffled), snapshot.statistics, JelinekMercer(0.3)
+    weights = np.linspace(0.0, 1.0, n)
     counts, lengths = dense(rows), np.maximum(rows.lengths, 1.0)[:, np.newaxis]
     met = np.flatnonzero(weights @ counts)
     ratios = np.log1p(smoothing.odds * counts / lengths / statistics.p)
@@ -73,18 +72,15 @@ def test_sums_and_scores(snapshot: Snapshot, n: int, shuffled: bool):
     np.testing.assert_allclose(rows.evidence(words, bm25, statistics), wanted, atol=1e-14)
 
 
-@pytest.mark.parametrize("n", [2, 5, 9])
-def test_the_first_of_some_rows_are_as_if_alone(snapshot: Snapshot, n: int):
-    """To the bit, so that it does not matter to how deep a sample a model has looked before."""
-    statistics, weights = snapshot.statistics, np.linspace(0.3, 1.0, n)
-    part, alone = rows_of(snapshot).first(n), Rows.of(snapshot, np.arange(n))
-    for give in (
-        lambda rows: rows.mean_counts(weights),
-        lambda rows: rows.mean_log_ratios(weights, JelinekMercer(1e-4), statistics),
-        lambda rows: rows.sum_cut(weights, 3, np.arange(len(WORDS)) != 2),
-    ):
-        for one, other in zip(give(part), give(alone), strict=True):
-            assert one.tobytes() == other.tobytes()
+def test_sums_of_several_lists_of_weights_are_those_of_each(snapshot: Snapshot):
+    """Words that the first documents lack have none of the weight of a list for these."""
+    rows, statistics = rows_of(snapshot), snapshot.statistics
+    lists = np.where(np.arange(9) < np.array([[2], [5], [9]]), np.linspace(0.3, 1.0, 9), 0.0)
+    for give in (rows.mean_counts, lambda weights: rows.mean_log_ratios(weights, JelinekMercer(1e-4), statistics)):
+        terms, values = give(lists)
+        for weights, of_list in zip(lists, values, strict=True):
+            met, wanted = give(weights)
+            assert terms[of_list > 0].tolist() == met.tolist() and of_list[of_list > 0].tobytes() == wanted.tobytes()
 
 
 def test_no_rows_and_empty_ones(snapshot: Snapshot):

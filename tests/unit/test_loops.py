@@ -227,25 +227,30 @@ def test_copy_rows(matrix: csr_matrix):
 
 @pytest.mark.parametrize("use_log", [False, True])
 def test_sum_rows(matrix: csr_matrix, factors, use_log: bool):
-    """Rows that weigh nothing are not met; each word is listed once."""
     A, B = factors[0], np.abs(factors[1])
-    weights = np.where(np.arange(N_DOCS) < 10, np.linspace(0.1, 1, N_DOCS), 0.0)
-    total, order = np.zeros(N_TERMS), np.full(matrix.nnz, -1)
-    met = loops.sum_rows(*parts(matrix), weights, B, 1 / A, use_log, total, order)
-    counts = matrix.toarray()
+    weights = np.where(np.arange(N_DOCS) < np.array([[10], [0], [25]]), np.linspace(0.1, 1, N_DOCS), 0.0)
+    totals, counts = np.zeros((3, N_TERMS)), matrix.toarray()
+    loops.sum_rows(*parts(matrix), weights, B, 1 / A, use_log, totals)
     value = np.log1p(counts * A * B[:, None]) if use_log else counts * B[:, None]
-    np.testing.assert_allclose(total, weights @ value, atol=1e-13)
-    assert sorted(order[:met].tolist()) == np.flatnonzero(counts[:10].any(axis=0)).tolist()
+    np.testing.assert_allclose(totals, weights @ value, atol=1e-13)
 
 
 def test_log1p_keeps_tiny_evidence():
     """λ_M2 may be so small that 1 + x is 1: the geometric mean must not lose it."""
-    total, order = np.zeros(1), np.zeros(1, np.int64)
-    one = np.array([1], np.int32)
-    loops.sum_rows(
-        np.array([0, 1]), np.array([0], np.int32), one, np.ones(1), np.array([1e-20]), np.ones(1), True, total, order
+    totals, one = np.zeros((1, 1)), np.array([1], np.int32)
+    given = np.array([0, 1]), np.array([0], np.int32), one, np.ones((1, 1)), np.array([1e-20]), np.ones(1)
+    loops.sum_rows(*given, True, totals)
+    assert totals[0, 0] == 1e-20
+
+
+@pytest.mark.parametrize("n", [1, 3, 5])
+def test_keep_largest(n: int):
+    lists = np.array(
+        [[0.2, -1.0, 0.4, 0.2, 0.0, 0.2], [0.0, -3.0, 0.0, 0.0, -0.5, 0.0], [0.0, 0.0, 0.0, 0.3, 0.0, 0.0]]
     )
-    assert total[0] == 1e-20
+    loops.keep_largest(lists, n)
+    first = {1: [0, 0, 1, 0, 0, 0], 3: [0.25, 0, 0.5, 0.25, 0, 0], 5: [0.2, 0, 0.4, 0.2, 0, 0.2]}[n]
+    np.testing.assert_allclose(lists, [first, [0] * 6, [0, 0, 0, 1, 0, 0]], atol=1e-15)
 
 
 def test_score_rows(matrix: csr_matrix, factors):
@@ -391,12 +396,14 @@ def test_associations(matrix: csr_matrix, others: float):
     """Against mutual information from the four cases as probabilities."""
     random = np.random.default_rng(9)
     rows = csr_matrix(matrix.toarray()[:8])
-    weights, u = random.uniform(0.5, 1.5, 8), random.uniform(0.0, 0.6, N_TERMS)
+    weights, df = random.uniform(0.5, 1.5, 8), random.integers(0, 30, N_TERMS)
     wanted, values, total = np.array([3, 17, 40]), np.array([1.0, 0.5, 2.0]), np.zeros(N_TERMS)
     ptr, place, _ = parts(rows)
-    loops.associations(ptr, place.astype(np.int64), weights, u, others, wanted, values, total)
+    outside = 40 if others else 0
+    loops.associations(ptr, place.astype(np.int64), weights, df, outside, others, wanted, values, total)
 
     has, n = rows.toarray() > 0, weights.sum() + others
+    u = np.maximum(df - has.sum(axis=0), 0) / 40  # the share of the documents outside
 
     def information(q: int, t: int, share: float) -> tuple[float, float]:
         value, both = 0.0, (weights[has[:, q] & has[:, t]].sum() + others * share) / n
@@ -411,7 +418,7 @@ def test_associations(matrix: csr_matrix, others: float):
         for t in range(N_TERMS):
             found, together = information(q, t, u[q] * u[t])
             itself, _ = information(q, q, u[q])
-            if t != q and together > 0 and itself > 1e-12:
+            if has[:, q].any() and has[:, t].any() and t != q and together > 0 and itself > 1e-12:
                 expected[t] += v * found / itself
     assert expected.any()
     np.testing.assert_allclose(total, expected, rtol=1e-10, atol=1e-14)

@@ -33,7 +33,7 @@ from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.index.statistics import Statistics
 from sdretrieval.ranking import loops
 from sdretrieval.ranking.base import Expansion, Plan, Ranker, register
-from sdretrieval.ranking.feedback import Feedback, uniform
+from sdretrieval.ranking.feedback import Feedback, Samples, uniform
 from sdretrieval.ranking.models import anserini, anserini_axiomatic
 from sdretrieval.ranking.models.bm25 import b_parameter, k1_parameter
 from sdretrieval.ranking.models.query_likelihood import mu_parameter
@@ -88,36 +88,37 @@ class Axiomatic(Ranker):
             return anserini_axiomatic.expand(self, query, feedback, statistics)
         weights = feedback.emphasised(uniform(len(feedback)))
         typed = self.query_vector(query, statistics)
-        terms, total, places = self._associated(typed, feedback, weights, statistics)
+        [total], places = self._associated(typed, Samples(feedback, [len(feedback)], weights[np.newaxis]), statistics)
+        terms = feedback.rows.vocabulary.terms
         own = TermModel(terms[places], total[places])
         total[places] = 0.0
         kept = strongest(terms, total, self.fb_terms)
         found = typed.plus(own).plus(TermModel(terms[kept], total[kept]))
         return Expansion(Plan(found, self.weighting, with_constant=True), weights)
 
-    def learnt(self, query: Query, feedback: Feedback, statistics: Statistics) -> tuple[TermModel, np.ndarray]:
-        """The words added to the query, summing to one, and the documents' weights."""
-        weights = feedback.emphasised(uniform(len(feedback)))
-        terms, total, places = self._associated(self.query_vector(query, statistics), feedback, weights, statistics)
-        total[places] = 0.0
-        return TermModel(terms, total).positive().strongest(self.fb_terms).normalised(), weights
+    def log_chances(self, query: Query, feedback: Feedback, statistics: Statistics) -> np.ndarray:
+        """All documents weigh alike."""
+        return np.zeros(len(feedback))
 
-    def _associated(
-        self, typed: TermModel, feedback: Feedback, weights: np.ndarray, statistics: Statistics
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Words of the feedback documents; Σ_q f^Q_q idf_q^γ s(q, t) of each, without s(q, q); the query's places."""
-        rows, R = feedback.rows, len(feedback)
-        terms, place, _ = rows.vocabulary
-        outside = statistics.n_docs - R
-        # Documents judged relevant may be from after an as-of view, whose df does not count them.
-        df = np.maximum(statistics.df[terms] - np.bincount(place, minlength=len(terms)), 0)
-        u = np.minimum(df / outside, 1.0) if outside > 0 else np.zeros(len(terms))
-        others = (self.pool - 1.0) * R if outside > 0 else 0.0
+    def learnt(self, query: Query, samples: Samples, statistics: Statistics) -> tuple[np.ndarray, np.ndarray]:
+        """Words of the documents, and what is added to the query by each of the samples."""
+        totals, places = self._associated(self.query_vector(query, statistics), samples, statistics)
+        totals[:, places] = 0.0
+        return samples.feedback.rows.vocabulary.terms, totals
+
+    def _associated(self, typed: TermModel, samples: Samples, statistics: Statistics) -> tuple[np.ndarray, np.ndarray]:
+        """For each sample Σ_q f^Q_q idf_q^γ s(q, t) of each word, without s(q, q); and the query's places."""
+        rows = samples.feedback.rows
+        terms, place = rows.vocabulary
         places, known = rows.vocabulary.find(typed.terms)
-        values, total = self.beta * typed.weights[known], np.zeros(len(terms))
-        loops.associations(rows.ptr, place, R * weights, u, others, places[known], values, total)
-        total[total <= NEGLIGIBLE] = 0.0
-        return terms, total, places[known]
+        query = places[known], self.beta * typed.weights[known]
+        totals, df = np.zeros((len(samples.depths), len(terms))), statistics.df[terms]
+        for R, weights, total in zip(samples.depths, samples.weights, totals, strict=True):
+            outside = statistics.n_docs - R
+            others = (self.pool - 1.0) * R if outside > 0 else 0.0
+            loops.associations(rows.ptr[: R + 1], place, R * weights, df, outside, others, *query, total)
+        totals[totals <= NEGLIGIBLE] = 0.0
+        return totals, places[known]
 
     def query_vector(self, query: Query, statistics: Statistics) -> TermModel:
         """f^Q_q idf_q^γ"""

@@ -20,7 +20,6 @@ a = (θ̂^Q + r e) / (1 + r).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
@@ -30,6 +29,7 @@ import numpy as np
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.core.parameters import count, parameter
 from sdretrieval.index.statistics import Statistics
+from sdretrieval.ranking import loops
 from sdretrieval.ranking.base import Expansion, Plan, Ranker, register
 from sdretrieval.ranking.feedback import Feedback
 from sdretrieval.ranking.models.axiomatic import Axiomatic
@@ -93,7 +93,7 @@ class Blend(Ranker):
     @cached_property
     def models(self) -> dict[str, SD3 | RM3 | Axiomatic]:
         """The parts, which only say what they learnt: the query is mixed in here."""
-        return {name: PARTS[name](fb_terms=PART_TERMS, k1=self.k1, b=self.b) for name in self._names}
+        return {name: PARTS[name](k1=self.k1, b=self.b) for name in self._names}
 
     @property
     def weighting(self) -> BM25:
@@ -109,14 +109,17 @@ class Blend(Ranker):
         return Plan(query.as_counts(), self.weighting)
 
     def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
-        samples = [feedback.first(n) for n in self.depths(feedback)]
-        parts: dict[str, list[TermModel]] = {name: [] for name in self.models}
-        weights = np.zeros(len(feedback))
-        for name, model in self.models.items():
-            for words, given in (model.learnt(query, sample, statistics) for sample in samples):
-                parts[name].append(words)
-                weights[: len(given)] += given / (len(samples) * len(self.models))
-        learnt = self._cut(agreed([words for part in parts.values() for words in part], self.caution), statistics)
+        depths, terms = self.depths(feedback), feedback.rows.vocabulary.terms
+        estimates, weights = np.zeros((len(self.models), len(depths), len(terms))), np.zeros(len(feedback))
+        for model, part in zip(self.models.values(), estimates, strict=True):
+            alike = np.zeros(len(feedback))
+            log_chances = alike if feedback.judged else model.log_chances(query, feedback, statistics)
+            samples = feedback.samples(depths, log_chances)
+            words, values = model.learnt(query, samples, statistics)
+            part[:, np.searchsorted(terms, words)] = values
+            loops.keep_largest(part, PART_TERMS)
+            weights += samples.weights.mean(axis=0) / len(self.models)
+        learnt = self._cut(agreed(terms, np.concatenate(estimates), self.caution), statistics)
         typed = query.as_distribution()
         s_Q, s_e = (feedback.rows.evidence(words, self.weighting, statistics).max() for words in (typed, learnt))
         query_weight = self._query_weight(s_Q, s_e, feedback.judged)
@@ -124,8 +127,8 @@ class Blend(Ranker):
             "query_weight": query_weight,
             "feedback_weight": self.feedback_weight,
             "best": {"query": float(s_Q), "feedback": float(s_e)},
-            "depths": self.depths(feedback),
-            "parts": parts,
+            "depths": depths,
+            "parts": {name: agreed(terms, part, 0.0) for name, part in zip(self.models, estimates, strict=True)},
         }
         if query_weight < 1:
             typed = learnt.mixed(typed, query_weight)
@@ -149,16 +152,13 @@ class Blend(Ranker):
         return 1.0 / (1.0 + self.feedback_weight) if judged else s_e / (s_e + self.feedback_weight * s_Q)
 
 
-def agreed(estimates: Sequence[TermModel], caution: float) -> TermModel:
-    """The mean of each word's weight less ``caution`` standard errors of it, where that is above zero."""
-    n = len(estimates)
-    weights = np.concatenate([words.weights for words in estimates])
-    terms, word = np.unique(np.concatenate([words.terms for words in estimates]), return_inverse=True)
-    mean = np.bincount(word, weights, len(terms)) / n
-    lower = mean
+def agreed(terms: np.ndarray, estimates: np.ndarray, caution: float) -> TermModel:
+    """The mean of each word's weights less ``caution`` standard errors of it, where that is above zero."""
+    n, mean = len(estimates), estimates.mean(axis=0)
+    kept = np.flatnonzero(mean)
+    mean, lower = mean[kept], mean[kept]
     if n > 1 and caution:
-        lacking = n - np.bincount(word, minlength=len(terms))  # estimates that give a word nothing
-        squares = np.bincount(word, (weights - mean[word]) ** 2, len(terms)) + lacking * mean**2
+        squares = ((estimates[:, kept] - mean) ** 2).sum(axis=0)
         lower = mean - caution * np.sqrt(squares / (n * (n - 1)))
-    kept = lower > ROUNDING * mean
-    return TermModel(terms[kept], lower[kept])
+    above = lower > ROUNDING * mean
+    return TermModel(terms[kept[above]], lower[above])

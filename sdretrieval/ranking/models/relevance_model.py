@@ -21,7 +21,7 @@ import numpy as np
 from sdretrieval.core.parameters import choice, count, parameter, share, weight
 from sdretrieval.index.statistics import Statistics
 from sdretrieval.ranking.base import Expansion, Plan, Ranker, register
-from sdretrieval.ranking.feedback import Feedback, softmax, uniform
+from sdretrieval.ranking.feedback import Feedback, Samples, softmax, uniform
 from sdretrieval.ranking.models import anserini
 from sdretrieval.ranking.models.bm25 import b_parameter, k1_parameter
 from sdretrieval.ranking.models.query_likelihood import SMOOTHINGS, mu_parameter, smoother
@@ -32,9 +32,14 @@ from sdretrieval.ranking.weighting import BM25, Weighting
 
 def relevance_model(feedback: Feedback, weights: np.ndarray, smoothing, statistics: Statistics) -> TermModel:
     """θ^R = Σ_i W_i (λ_i θ̂^i + (1-λ_i) θ^GE): the documents' words, and one multiple of general English."""
+    terms, values, background = _means(feedback, weights, smoothing)
+    return TermModel(terms, values, float(background))
+
+
+def _means(feedback: Feedback, weights: np.ndarray, smoothing) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Words, their values and that multiple; of several lists of weights, for each."""
     shares = smoothing.document_shares(feedback.rows.lengths)
-    terms, values = feedback.rows.mean_counts(weights * shares)
-    return TermModel(terms, values, float(weights @ (1.0 - shares)))
+    return *feedback.rows.mean_counts(weights * shares), weights @ (1.0 - shares)
 
 
 def query_weight_parameter():
@@ -77,10 +82,13 @@ class RelevanceModel(Ranker):
         """W, (5.8): query-likelihood posteriors, computed from the documents themselves; judged ones weigh alike."""
         if feedback.judged and not feedback.unjudged:
             return uniform(len(feedback))
+        return softmax(self.log_chances(query, feedback, statistics))
+
+    def log_chances(self, query: Query, feedback: Feedback, statistics: Statistics) -> np.ndarray:
+        """log P(Q|θ^i), but for what is the same for all."""
         smoothing = smoother(self.smoothing, self.lambda_query, self.mu)
         log_likelihood = feedback.rows.query_scores(query, smoothing, statistics)
-        log_likelihood += query.length * smoothing.log_background_share(feedback.rows.lengths)
-        return softmax(log_likelihood)
+        return log_likelihood + query.length * smoothing.log_background_share(feedback.rows.lengths)
 
     def estimate(self, query: Query, feedback: Feedback, statistics: Statistics) -> tuple[TermModel, np.ndarray]:
         """θ^R, (5.4), and the documents' weights; with ``query_weight``, θ̂^Q is one of the averaged models."""
@@ -142,16 +150,18 @@ class RM3(RelevanceModel):
     def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
         if self.mode == "anserini":
             return anserini.expand(self, query, feedback, statistics)
-        cut, weights = self.learnt(query, feedback, statistics)
+        model, weights = self.estimate(query, feedback, statistics)
+        cut = model.folded(statistics.p).strongest(self.fb_terms).normalised()
         # Documents judged relevant may be empty: then there is nothing to mix the query with.
         typed = query.as_distribution()
         mixed = cut.mixed(typed, self.original_query_weight) if len(cut) else typed
         return Expansion(Plan(mixed, self.final_weighting, with_constant=True), weights)
 
-    def learnt(self, query: Query, feedback: Feedback, statistics: Statistics) -> tuple[TermModel, np.ndarray]:
-        """θ^R cut to its strongest words, summing to one, and the documents' weights."""
-        model, weights = self.estimate(query, feedback, statistics)
-        return model.folded(statistics.p).strongest(self.fb_terms).normalised(), weights
+    def learnt(self, query: Query, samples: Samples, statistics: Statistics) -> tuple[np.ndarray, np.ndarray]:
+        """Words of the documents, and θ^R by each of the samples; none of general English but on these."""
+        smoothing = smoother(self.smoothing, self.lambda_model, self.mu)
+        terms, values, background = _means(samples.feedback, samples.weights, smoothing)
+        return terms, np.where(values > 0, values + background[:, np.newaxis] * statistics.p[terms], 0.0)
 
     @property
     def final_weighting(self) -> Weighting:

@@ -37,7 +37,7 @@ import numpy as np
 from sdretrieval.core.parameters import choice, count, parameter, share, weight
 from sdretrieval.index.statistics import Statistics
 from sdretrieval.ranking.base import Expansion, Plan, Ranker, register
-from sdretrieval.ranking.feedback import Feedback, Rows, softmax, uniform
+from sdretrieval.ranking.feedback import Feedback, Rows, Samples, softmax, uniform
 from sdretrieval.ranking.models.bm25 import b_parameter, k1_parameter
 from sdretrieval.ranking.models.query_likelihood import SMOOTHINGS, mu_parameter, smoother
 from sdretrieval.ranking.models.relevance_model import query_weight_parameter, unjudged_weight_parameter
@@ -67,13 +67,17 @@ class SDClass:
 
     @classmethod
     def fit(cls, rows: Rows, weights: np.ndarray, smoothing, statistics: Statistics) -> SDClass:
-        """The weighted geometric mean (5.13) in its sparse form (3.33)."""
+        """The weighted geometric mean (5.13) in its sparse form (3.33); of several lists of weights, one for each."""
         terms, g = rows.mean_log_ratios(weights, smoothing, statistics)
-        return cls(terms, g, 1.0 / (1.0 + float(statistics.p[terms] @ np.expm1(g))))
+        return cls(terms, g, 1.0 / (1.0 + np.expm1(g) @ statistics.p[terms]))
+
+    def over(self, statistics: Statistics) -> np.ndarray:
+        """c p_w (exp(g_w) - 1): a - c p, on the class's own words."""
+        return np.expand_dims(self.c, -1) * statistics.p[self.terms] * np.expm1(self.g)
 
     def excess(self, statistics: Statistics) -> TermModel:
         """a - p, without subtracting numbers that are nearly equal: c - 1 = -c Σ_w p_w (exp(g_w) - 1)."""
-        over = self.c * statistics.p[self.terms] * np.expm1(self.g)
+        over = self.over(statistics)
         return TermModel(self.terms, over, -float(over.sum()))
 
     def negative_entropy(self, statistics: Statistics) -> float:
@@ -219,6 +223,10 @@ class SmoothedDirichlet(Ranker):
         # What a weight lacks of one is general English's: a ∝ p exp(Σ_i W_i φ_i).
         return SDClass.fit(rows, self.nonrelevant_weight * uniform(len(rows)), self._smoothing_feedback, statistics)
 
+    def log_chances(self, query: Query, feedback: Feedback, statistics: Statistics) -> np.ndarray:
+        """Log weights of feedback documents after a BM25 first pass."""
+        return self.precision * feedback.scores
+
     def _first_e_step(
         self, query: Query, feedback: Feedback, nonrelevant: SDClass, statistics: Statistics, S: float
     ) -> np.ndarray:
@@ -229,7 +237,7 @@ class SmoothedDirichlet(Ranker):
         if feedback.judged and not feedback.unjudged:
             return uniform(len(feedback))
         if self.first_stage == "bm25" and self.posterior == "approximate":
-            return softmax(self.precision * feedback.scores)
+            return softmax(self.log_chances(query, feedback, statistics))
         smoothing = self._smoothing_first
         from_query = self._query_excess(query)
         excess = from_query.plus(nonrelevant.excess(statistics).scaled(-1.0)).dense(statistics.p)
@@ -309,18 +317,20 @@ class SD3(SmoothedDirichlet):
     precision: float = precision_parameter(0.25, (0.05, 0.15, 0.25, 0.5))
 
     def _final_plan(self, query: Query, excess: TermModel, S: float, statistics: Statistics) -> Plan:
-        words = self._cut(excess, statistics)
+        words = excess.folded(statistics.p).positive().strongest(self.fb_terms).normalised()
         if not len(words):
             return Plan(query.as_distribution(), self._smoothing_ranking)
         return Plan(words.mixed(query.as_distribution(), self.original_query_weight), self._smoothing_ranking)
 
-    def _cut(self, excess: TermModel, statistics: Statistics) -> TermModel:
-        return excess.folded(statistics.p).positive().strongest(self.fb_terms).normalised()
-
-    def learnt(self, query: Query, feedback: Feedback, statistics: Statistics) -> tuple[TermModel, np.ndarray]:
-        """The excess cut to its strongest words, summing to one, and the documents' weights."""
-        excess, weights, _ = self.estimate(query, feedback, statistics)
-        return self._cut(excess, statistics), weights
+    def learnt(self, query: Query, samples: Samples, statistics: Statistics) -> tuple[np.ndarray, np.ndarray]:
+        """Words of the documents, and their excess a^R - a^N by each of the samples after one M-step."""
+        feedback = samples.feedback
+        relevant = SDClass.fit(feedback.rows, samples.weights, self._smoothing_feedback, statistics)
+        over, p = relevant.over(statistics), statistics.p[relevant.terms]
+        found = over - over.sum(axis=1, keepdims=True) * p
+        if feedback.nonrelevant is not None and len(feedback.nonrelevant):
+            found -= self._nonrelevant(feedback, statistics).excess(statistics).dense(statistics.p)[relevant.terms]
+        return relevant.terms, found
 
     @property
     def _smoothing_ranking(self) -> Weighting:
