@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import cache, update_wrapper
 from typing import Any
 
-__all__ = ["Compiled", "ask_ahead", "njit", "plain_loops"]
+__all__ = ["Compiled", "ask_ahead", "at_most_full", "njit", "plain_loops", "upper_half"]
 
 _lock = threading.RLock()
 _is_plain = False
@@ -40,14 +40,32 @@ class Compiled:
             return self._dispatcher
 
 
-class AskAhead:
-    """``ask_ahead(array, i)`` in a loop: array[i] is read soon, and memory may begin to bring it. Changes no result."""
+class Instruction:
+    """What the processor does at once and numba has no words for; Python runs the function as it stands."""
 
-    def __call__(self, array: Any, i: int) -> None:
-        """Where Python runs the loop there is nothing to gain."""
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        update_wrapper(self, function)
+
+    def __call__(self, *given: Any) -> Any:
+        return self.function(*given)
 
 
-ask_ahead = AskAhead()
+@Instruction
+def ask_ahead(array: Any, i: int) -> None:
+    """``array[i]`` is read soon, and memory may begin to bring it. Changes no result."""
+
+
+@Instruction
+def upper_half(a: Any, b: Any) -> Any:
+    """The upper 16 bits of the product of two numbers of 16 bits without a sign."""
+    return type(a)(int(a) * int(b) >> 16)
+
+
+@Instruction
+def at_most_full(a: Any, b: Any) -> Any:
+    """The sum of two such numbers, or the largest there is."""
+    return type(a)(min(int(a) + int(b), 0xFFFF))
 
 
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -84,23 +102,25 @@ def _numba_njit() -> Any:
 
     IndexDataCacheFile.load = load_or_forget  # type: ignore[method-assign]
     typeof_impl.register(Compiled, lambda function, _: types.Dispatcher(function.dispatcher()))  # where loops call it
-    prefetch = _prefetching()
-    asking = njit(lambda array, i: prefetch(array, i))  # held here: numba's type of it does not
-    typeof_impl.register(AskAhead, lambda function, _: types.Dispatcher(asking))
+    instructions = _instructions()  # held here: numba's types of them do not
+    typeof_impl.register(Instruction, lambda one, _: types.Dispatcher(instructions[one.__name__]))
     return njit
 
 
-def _prefetching() -> Any:
-    """The processor's instruction, for numba: it fails nowhere, also not beyond the end of an array."""
+def _instructions() -> dict[str, Any]:
+    """What numba makes of each :class:`Instruction`. Asking ahead fails nowhere, also not beyond an array's end."""
     # As late as numba.
     from llvmlite import ir
-    from numba import types
+    from numba import njit, types
     from numba.extending import intrinsic
+
+    short, number = ir.IntType(16), ir.IntType(32)
+    of_two = types.uint16(types.uint16, types.uint16)
 
     @intrinsic
     def prefetch(context: Any, array: Any, i: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-            byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+            byte = ir.IntType(8).as_pointer()
             first = context.make_array(signature.args[0])(context, builder, given[0]).data
             place = builder.bitcast(builder.gep(first, [given[1]]), byte)
             wanted = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
@@ -111,4 +131,24 @@ def _prefetching() -> Any:
 
         return types.void(array, i), generate
 
-    return prefetch
+    @intrinsic
+    def multiply(context: Any, a: Any, b: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            product = builder.mul(*(builder.zext(value, number) for value in given))
+            return builder.trunc(builder.lshr(product, ir.Constant(number, 16)), short)
+
+        return of_two, generate
+
+    @intrinsic
+    def add(context: Any, a: Any, b: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            wanted = ir.FunctionType(short, [short, short])
+            return builder.call(builder.module.declare_intrinsic("llvm.uadd.sat", [short], wanted), given)
+
+        return of_two, generate
+
+    return {
+        "ask_ahead": njit(lambda array, i: prefetch(array, i)),
+        "upper_half": njit(lambda a, b: multiply(a, b)),
+        "at_most_full": njit(lambda a, b: add(a, b)),
+    }

@@ -33,7 +33,7 @@ from sdretrieval.ranking.pruned import MOST_WORDS, NO_STEPS, Cells, Pruned, Step
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.sieve import sifted
 from sdretrieval.ranking.term_model import TermModel, strongest
-from sdretrieval.ranking.walk import NO_COMPLETION, Best, Completion, Walk, is_wide, not_a_number
+from sdretrieval.ranking.walk import NO_COMPLETION, Best, Completion, Walk, is_wide, not_a_number, were_met
 from sdretrieval.ranking.weighting import Weighting
 from sdretrieval.ranking.wrapper import Hooks, Others, View, followed, innermost, wrappers
 
@@ -386,7 +386,7 @@ class Engine:
         def score(docs: np.ndarray) -> Ranked:
             docs = docs if self.allowed is None else docs[self.allowed[docs]]
             scores = self._pruned([plan]).scored(docs)
-            met = (scores != 0.0) | ~np.signbit(scores)  # -0.0: none of the words
+            met = were_met(scores)
             return docs[met], scores[met]
 
         return score

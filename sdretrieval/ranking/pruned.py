@@ -32,6 +32,7 @@ from sdretrieval.ranking.base import Plan
 from sdretrieval.ranking.walk import NO_LIMIT, Completion, not_a_number
 from sdretrieval.ranking.weighting import DIVERGING, FLOORED, SATURATING
 
+NOTHING = np.zeros(0)
 MOST_WORDS = 4000  # of a plan: more are scored by the walk for wide plans
 Span = tuple[int, int]
 
@@ -180,11 +181,13 @@ class Pruned:
         plan, ptr = self.plans[number], self._ptr
         return plan.model.terms, plan.model.weights, self.A[ptr[number] : ptr[number + 1]], plan.weighting.kind
 
-    def scoring(self, number: int) -> tuple[Any, ...]:
-        """What pruned_loops.score_rows takes besides documents."""
+    def scoring(self, number: int, words_alone: bool = False) -> tuple[Any, ...]:
+        """What pruned_loops.score_rows takes besides documents; ``words_alone``: for what the plan's words add."""
         c, (terms, weights, A, kind) = self.completion, self._plan(number)
-        given = terms, weights, A, self.B, c.group, kind, self.snapshot.docid_rank, c.static, c.share
-        return *self._rows, *given, (c.g[number], c.mass[number], c.constant[number])
+        given = *self._rows, terms, weights, A, self.B, c.group, kind, self.snapshot.docid_rank
+        if words_alone:
+            return *given, NOTHING, NOTHING, (0.0, 0.0, 0.0)
+        return *given, c.static, c.share, (c.g[number], c.mass[number], c.constant[number])
 
     @cached_property
     def _completed(self) -> tuple[np.ndarray, np.ndarray]:

@@ -2,8 +2,9 @@
 
 A relevance model or SD class over the whole vocabulary has so many words that hardly a posting can be left out. But
 plans of a batch share most of their words. So the documents' rows are read once for all of them: each word's evidence
-is computed once, and added, times the word's weight in each plan, to a sum for each plan in single precision, several
-at a time. The weights are rounded up by more than all later rounding comes to, so that a sum bounds the score.
+is computed once, and added, times the word's weight in each plan, to a sum for each plan, many at a time. Evidence and
+weights are whole numbers of 16 bits, rounded up, and so is each sum, with 1 for what each product has lost: it bounds
+the score. A sum too large for its 16 bits bounds nothing; what documents' scores come to is found by scoring a few.
 
 Somewhat more documents are kept than are asked for, and scored from their rows as exhaustive scoring scores them. If
 the last of the best is above the bound of all that were left out, it is proven that none of these belongs among the
@@ -20,15 +21,21 @@ from typing import Any
 import numpy as np
 
 from sdretrieval.ranking import pruned_loops, sieve_loops
+from sdretrieval.ranking.loops import evidence
 from sdretrieval.ranking.pruned import Pruned
-from sdretrieval.ranking.walk import NO_LIMIT, not_a_number
+from sdretrieval.ranking.sieve_loops import FULL
+from sdretrieval.ranking.walk import NO_LIMIT, not_a_number, were_met
+from sdretrieval.ranking.weighting import SATURATING
 
 Span = tuple[int, int]
 Found = tuple[np.ndarray, np.ndarray] | None
-LANES = 16  # there are so many sums, or twice, or three, or four times as many
-READING, ADDING = 2.0, 1 / 16  # postings walked for a plan alone while one is read for all, and while one is added
-ROUNDING = 2.0**-20  # of what is added up in single precision
+LANES = 32  # there are so many sums, or twice as many
+READING, ADDING = 2.0, 1 / 32  # postings walked for a plan alone while one is read for all, and while one is added
+ROUNDING = 2.0**-20  # of what is added in single precision
+NO_LESS = 1.0 + 1e-6  # times a number as rounded: not below the number
 LARGEST = 2.0**96  # of A_w · B_D: times any count it has a logarithm in single precision
+SAMPLE, ROOM = 256, 4.0  # documents that are scored first; so many times the best of these shall have room in a sum
+MANY = 16  # of one word in a document: evidence of more may be too large for 16 bits
 UNEQUAL = 2.0**-22  # scores this far apart, by their size, are not equal in single precision
 
 
@@ -67,6 +74,8 @@ def _proven(search: Pruned, number: int, docs: np.ndarray, depth: int, left_out:
     scores, keys = pruned_loops.score_rows(docs, *search.scoring(number))
     if np.isnan(scores).any():
         raise not_a_number()
+    met = were_met(scores)
+    docs, scores, keys = docs[met], scores[met], keys[met]
     order = np.argsort(keys)[::-1][:depth]
     if left_out > -np.inf:
         last = scores[order[-1]] if len(order) == depth else -np.inf
@@ -77,7 +86,7 @@ def _proven(search: Pruned, number: int, docs: np.ndarray, depth: int, left_out:
 
 @dataclass(frozen=True, eq=False)
 class Sieve:
-    """Some plans of a search, a lane for each. A lane's numbers are in units of the plan's largest weight."""
+    """Some plans of a search, a lane for each. A lane's numbers are in units of its own."""
 
     search: Pruned
     numbers: Sequence[int]
@@ -90,26 +99,27 @@ class Sieve:
 
     def sift(self, span: Span, depth: int) -> Any:
         """See sieve_loops.sift."""
-        s, c, (A, place, weights) = self.search.snapshot, self.search.completion, self._words
+        s, c, (A, *terms) = self.search.snapshot, self.search.completion, self._words
         allowed = NO_LIMIT if self.search.allowed is None else self.search.allowed
         rows = s.doc_ptr, s.doc_terms, s.doc_counts, c.group
-        kind = self.search.plans[0].weighting.kind
-        words = place, A, self.search.B, kind, weights, sieve_loops.log_table()
+        steps = np.float32(self._steps * NO_LESS)
+        words = *terms, A, self.search.B, self._kind, self._weights, steps, sieve_loops.log_table()
         others = self._static, self._share, *(self._lanes(values / self._units) for values in (c.g, c.mass))
-        return sieve_loops.sift(*rows, *span, allowed, *words, *others, depth)
+        return sieve_loops.sift(*rows, *span, allowed, *words, *others, len(self.numbers), depth)
 
     def highest(self, lane: int, floor: float) -> float:
         """The most that the score of a document comes to whose sum is at most ``floor``; -inf for no document."""
         if floor == -np.inf:
             return floor
         number, c = self.numbers[lane], self.search.completion
-        others = abs(c.g[number]) * self._most(self._static) + abs(c.mass[number]) * self._most(self._share)
+        static, share = self._most
+        others = abs(c.g[number]) * static + abs(c.mass[number]) * share
         unit = self._units[number]
         return unit * floor + ROUNDING * (unit * abs(floor) + others) + float(c.constant[number])
 
-    @staticmethod
-    def _most(values: np.ndarray) -> float:
-        return float(np.abs(values).max()) if len(values) else 0.0
+    @cached_property
+    def _most(self) -> list[float]:
+        return [float(np.abs(values).max(initial=0.0)) for values in (self._static, self._share)]
 
     @property
     def _n_lanes(self) -> int:
@@ -120,9 +130,32 @@ class Sieve:
         lanes[: len(self.numbers)] = values[self.numbers]
         return lanes
 
+    @property
+    def _kind(self) -> int:
+        return self.search.plans[0].weighting.kind
+
+    @cached_property
+    def _largest(self) -> float:
+        """The most that the evidence of a word comes to, of MANY at most."""
+        B = self.search.B
+        best = B.min(initial=np.inf) if self._kind == SATURATING else B.max(initial=0.0)
+        return max(float(evidence(self._kind, MANY, self._words[0].max(), best)), 1e-30)
+
+    @property
+    def _steps(self) -> float:
+        return (FULL - 2) / self._largest
+
     @cached_property
     def _units(self) -> np.ndarray:
-        return np.array([plan.model.weights.max(initial=0.0) or 1.0 for plan in self.search.plans])
+        """Of each plan what 1 in a sum is worth: as little as leaves room for the best documents, and for a word."""
+        n_docs = self.search.snapshot.n_docs
+        sample = np.linspace(0, n_docs - 1, min(SAMPLE, n_docs)).astype(np.int64)
+        units = np.ones(len(self.search.plans))
+        for number in self.numbers:
+            best = pruned_loops.score_rows(sample, *self.search.scoring(number, words_alone=True))[0].max(initial=0.0)
+            word = self.search.plans[number].model.weights.max() * self._largest
+            units[number] = max(ROOM * best, 1.001 * word) / FULL
+        return units
 
     @cached_property
     def _static(self) -> np.ndarray:
@@ -134,19 +167,25 @@ class Sieve:
 
     @cached_property
     def _words(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """A_w of the words of all plans, the frequent ones first; the place of each term among them; their weights."""
+        """A_w of the words of all plans, the frequent ones first; a bit for each such term; its place among them."""
         s, plans = self.search.snapshot, self.search.plans
         used = np.unique(np.concatenate([plans[i].model.terms for i in self.numbers]))
         used = used[np.argsort(-s.df[used], kind="stable")]
-        place = np.full(s.n_terms, -1, dtype=np.int32)
+        is_used, place = np.zeros(s.n_terms, dtype=np.bool_), np.zeros(s.n_terms, dtype=np.int32)
+        is_used[used] = True
         place[used] = np.arange(len(used), dtype=np.int32)
-        weights = np.full((len(used) + 1, self._n_lanes), -0.0, dtype=np.float32)  # -0.0 says that a word is not met
-        more = 1.0 + (s.most_words + 8) * 2.0**-22  # twice what rounding may come to
-        A = np.empty(len(used))
+        terms, A = np.concatenate([plan.model.terms for plan in plans]), np.empty(len(used), dtype=np.float32)
+        of_these = is_used[terms]
+        A[place[terms[of_these]]] = self.search.A[of_these]
+        return A, np.packbits(is_used, bitorder="little"), place
+
+    @cached_property
+    def _weights(self) -> np.ndarray:
+        """Of each of these words, and of none, the weight in each plan, times what a step of evidence is of a unit."""
+        A, _, place = self._words
+        weights = np.zeros((len(A) + 1, self._n_lanes), dtype=np.uint16)
         for lane, number in enumerate(self.numbers):
-            model = plans[number].model
-            weights[place[model.terms], lane] = np.maximum(model.weights / self._units[number], 1e-20) * more
-        terms = np.concatenate([plan.model.terms for plan in plans])
-        is_used = place[terms] >= 0
-        A[place[terms[is_used]]] = self.search.A[is_used]
-        return A, place, weights
+            model = self.search.plans[number].model
+            whole = (FULL + 1) * model.weights / (self._steps * self._units[number])
+            weights[place[model.terms], lane] = (whole * NO_LESS).astype(np.uint16) + 1
+        return weights

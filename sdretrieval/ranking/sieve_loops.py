@@ -1,23 +1,26 @@
 """The compiled loop that reads the rows of all documents once for many plans: see sieve.py.
 
-lanes    a number for each plan, in single precision, that the processor adds several of at a time
-place    which row of ``weights`` a term of the collection has; -1 where no plan has it
-weights  a row of lanes for each word of any plan, and one of none
+lanes    a number for each plan, that the processor adds many of at once
+used     a bit for each term of the collection: whether any plan has it
+place    which row of ``weights`` such a term has
+weights  a row of lanes for each word of any plan, and one of none: whole numbers of 16 bits, rounded up
+steps    of evidence, so many are 1: evidence too is a whole number of 16 bits, rounded up
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from sdretrieval.core.compiled import njit
-from sdretrieval.ranking.loops import LOG, evidence, ordered, select, untouched
+from sdretrieval.core.compiled import ask_ahead, at_most_full, njit, upper_half
+from sdretrieval.ranking.loops import LOG, evidence, ordered, select
 
+FULL = 0xFFFF  # a sum that may be more: it bounds nothing
+LINE = 32  # lanes that the processor fetches at once
 CHUNK = 64  # words of a row
 TOGETHER = 4  # words added to the lanes in one go
 LOG_BITS = 11
 LOG_STEPS = 1 << LOG_BITS
 LOG_2 = np.float32(np.log(2.0) * (1.0 + 1e-6))
-NEAR_ZERO = np.float32(1e-20)
 
 
 def log_table() -> np.ndarray:
@@ -34,52 +37,61 @@ def log_above(value, table):
 
 @njit(cache=True, nogil=True)
 def sift(
-    doc_ptr, doc_terms, doc_counts, group, first, stop, allowed, place, A, B, kind, weights, logs, static, share, g,
-    mass, depth,
+    doc_ptr, doc_terms, doc_counts, group, first, stop, allowed, used, place, A, B, kind, weights, steps, logs,
+    static, share, g, mass, plans, depth,
 ):  # fmt: skip
     """Of the documents first..stop the ``depth`` with the highest bounds, for each plan; and what bounds the others.
 
-    Returns documents, how many there are for each lane, and the least bound kept where any was left out (-inf where
-    none was).
+    Returns documents, how many there are for each of the ``plans``, which have the first lanes, and the least bound
+    kept where any was left out (-inf where none was).
     """
-    lanes, none = weights.shape[1], len(weights) - 1
+    lanes, none, flat = weights.shape[1], len(weights) - 1, weights.reshape(-1)
     room = 2 * depth + CHUNK
-    keys, bounds = np.empty((lanes, room), np.int64), np.empty((lanes, room))
-    filled, floors = np.zeros(lanes, np.int64), np.full(lanes, np.float32(-np.inf))
-    sums, whole = np.empty(lanes, np.float32), np.empty(lanes, np.float32)
+    keys, bounds = np.empty((plans, room), np.int64), np.empty((plans, room))
+    filled, floors = np.zeros(plans, np.int64), np.full(plans, np.float32(-np.inf))
+    sums, whole = np.empty(lanes, np.uint16), np.empty(lanes, np.float32)
     rows, at = np.empty(CHUNK + TOGETHER, np.uint64), np.empty(CHUNK + TOGETHER, np.int64)
-    phis = np.empty(CHUNK + TOGETHER, np.float32)
+    phis = np.empty(CHUNK + TOGETHER, np.uint16)
     for d in range(first, stop):
         if len(allowed) > 0 and not allowed[d]:
             continue
-        b, met = B[group[d]], 0
+        b, met, is_full = B[group[d]], 0, False
         for q in range(lanes):
-            sums[q] = np.float32(-0.0)
+            sums[q] = 0
         for left in range(doc_ptr[d], doc_ptr[d + 1], CHUNK):
             n = 0
             for k in range(left, min(left + CHUNK, doc_ptr[d + 1])):  # without a branch that would have to be guessed
-                row = place[np.uint32(doc_terms[k])]
-                rows[n], at[n] = row, k
-                n += row >= 0
+                term = np.uint32(doc_terms[k])
+                at[n] = k
+                n += (used[term >> np.uint32(3)] >> np.uint8(term & np.uint32(7))) & np.uint8(1)
+            for m in range(n):
+                ask_ahead(place, doc_terms[at[m]])
+            for m in range(n):
+                rows[m] = place[np.uint32(doc_terms[at[m]])]
+                for lane in range(0, lanes, LINE):
+                    ask_ahead(flat, rows[m] * lanes + lane)
             for m in range(n):
                 if kind == LOG:
-                    phis[m] = log_above(1.0 + doc_counts[at[m]] * A[rows[m]] * b, logs)
+                    odds = np.float32(doc_counts[at[m]]) * A[rows[m]] * np.float32(b)
+                    phi = log_above(np.float32(1.0) + odds, logs) * steps
                 else:
-                    phis[m] = evidence(kind, doc_counts[at[m]], A[rows[m]], b)
-                phis[m] = max(phis[m], NEAR_ZERO)  # the document was met
+                    phi = np.float32(evidence(kind, doc_counts[at[m]], A[rows[m]], b)) * steps
+                is_full |= not phi < FULL - 1
+                phis[m] = np.uint16(min(phi, np.float32(FULL - 1))) + 1
             for m in range(n, n + TOGETHER - 1):
-                rows[m], phis[m] = none, 1.0
+                rows[m], phis[m] = none, 0
             for m in range(0, n, TOGETHER):
                 i, j, k, l = rows[m], rows[m + 1], rows[m + 2], rows[m + 3]
                 s, t, u, v = phis[m], phis[m + 1], phis[m + 2], phis[m + 3]
                 for q in range(lanes):
-                    two = s * weights[i, q] + t * weights[j, q]
-                    sums[q] = (sums[q] + two) + (u * weights[k, q] + v * weights[l, q])
+                    two = at_most_full(upper_half(weights[i, q], s), upper_half(weights[j, q], t))
+                    others = at_most_full(upper_half(weights[k, q], u), upper_half(weights[l, q], v))
+                    sums[q] = at_most_full(sums[q], at_most_full(two, others))
             met += n
         if met == 0:
             continue
-        for q in range(lanes):
-            whole[q] = sums[q]
+        for q in range(lanes):  # each product has lost less than 1
+            whole[q] = np.float32(np.inf) if is_full or sums[q] == FULL else np.float32(sums[q]) + np.float32(met)
         if len(static) > 0:
             for q in range(lanes):
                 whole[q] += g[q] * static[d]
@@ -87,20 +99,20 @@ def sift(
             for q in range(lanes):
                 whole[q] += mass[q] * share[group[d]]
         reaching = 0
-        for q in range(lanes):
+        for q in range(plans):
             reaching += whole[q] >= floors[q]
         if reaching == 0:
             continue
-        for q in range(lanes):
-            if whole[q] >= floors[q] and not untouched(sums[q]):
+        for q in range(plans):
+            if whole[q] >= floors[q]:
                 n = filled[q]
                 keys[q, n], bounds[q, n] = (ordered(np.float32(whole[q])) << 32) | d, whole[q]
                 filled[q] = n + 1
                 if n + 1 == room:
                     floors[q] = select(keys[q], bounds[q], depth)
                     filled[q] = depth
-    docs = np.empty((lanes, depth), np.int64)
-    for q in range(lanes):
+    docs = np.empty((plans, depth), np.int64)
+    for q in range(plans):
         if filled[q] > depth:
             n = filled[q]
             floors[q] = select(keys[q, :n], bounds[q, :n], depth)

@@ -102,6 +102,11 @@ def not_a_number() -> ParameterError:
     return ParameterError("a score is not a number (NaN)", remedy="Check the model's parameters and weights.")
 
 
+def were_met(scores: np.ndarray) -> np.ndarray:
+    """Which scores are of documents that have any of the words: that of others is -0.0."""
+    return (scores != 0.0) | ~np.signbit(scores)
+
+
 def ranked(snapshot: Snapshot, keys: np.ndarray, values: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
     """Documents and scores in rank order, by the keys of loops.keep_best."""
     order = np.argsort(keys)[::-1][:depth]

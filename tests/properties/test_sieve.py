@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 from test_models_exact import examples
 
+from sdretrieval.core.compiled import at_most_full, njit, upper_half
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.ranking import engine as engine_module
 from sdretrieval.ranking import sieve, sieve_loops, walk
@@ -131,11 +132,46 @@ def test_factors_that_bound_nothing_are_left_alone(collection, factor):
     assert second is not None
 
 
+@pytest.mark.parametrize("weighting", [JelinekMercer(0.01), BM25(), LuceneDirichlet(2.0)])
+@pytest.mark.parametrize(("name", "value"), [("ROOM", 0.5), ("ROOM", 0.01), ("ROOM", 50.0), ("MANY", 0.01)])
+def test_sums_and_evidence_too_large_for_their_bits_bound_nothing(collection, monkeypatch, weighting, name, value):
+    monkeypatch.setattr(sieve, name, value)
+    engine, plans = Engine(collection), plans_of(collection, weighting, 9, 100)
+    found, expected = sifted(engine, plans, 10), engine.best_of_all(plans, 10)
+    for one, (docs, scores) in zip(found, expected, strict=True):
+        assert one is None or (one[0].tolist() == docs.tolist() and one[1].tobytes() == scores.tobytes())
+
+
+def test_documents_without_a_word_are_not_found():
+    """Some plans have words that few documents have; general English speaks for all of them."""
+    counts = np.ones((400, 12), int)
+    counts[10:, :6] = 0
+    snapshot = Snapshot.from_counts(counts, [f"w{i:02d}" for i in range(12)])
+    few = Plan(TermModel(np.arange(6), np.full(6, 1e-9), 5.0), JelinekMercer(0.5))
+    engine, plans = Engine(snapshot), [few, *plans_of(snapshot, JelinekMercer(0.5), 3, 10, 0.1)]
+    for depth in (5, 50):
+        found, expected = engine.best(plans, depth), engine.best_of_all(plans, depth)
+        assert [docs.tolist() for docs, _ in found] == [docs.tolist() for docs, _ in expected]
+        assert len(found[0][0]) == min(depth, 10)
+
+
 def test_it_is_used_where_it_pays(collection, monkeypatch):
     monkeypatch.setattr(sieve, "READING", 2.0)
     engine = Engine(collection)
     assert sifted(engine, plans_of(collection, BM25(), 1, 300), 10) == [None]  # a plan alone is walked
     assert None not in sifted(engine, plans_of(collection, BM25(), 16, 300), 10)
+
+
+@njit()
+def compiled(a, b):
+    return upper_half(a, b), at_most_full(a, b)
+
+
+@given(st.integers(0, 0xFFFF), st.integers(0, 0xFFFF))
+def test_instructions_do_what_python_does(a, b):
+    a, b = np.uint16(a), np.uint16(b)
+    wanted = int(a) * int(b) >> 16, min(int(a) + int(b), 0xFFFF)
+    assert compiled(a, b) == wanted == (upper_half(a, b), at_most_full(a, b))
 
 
 @given(st.floats(1.0, 1e30))
