@@ -246,7 +246,7 @@ def _first(snapshot: Snapshot, n: int) -> Snapshot:
     by_document = {name: arrays[name][:n] for name in ("doc_lengths", "times")} | {
         "doc_ptr": arrays["doc_ptr"][: n + 1]
     }
-    by_term = {name: arrays[name][kept] for name in ("term_docs", "term_counts")}
+    by_term = {"term_docs": snapshot.term_docs[kept], "term_counts": snapshot.term_counts[kept]}
     ends = np.concatenate([[0], np.cumsum(kept)])[snapshot.term_ptr]
     return Snapshot({**arrays, **by_document, **by_term, "term_ptr": ends})
 

@@ -57,6 +57,7 @@ class Rule:
 
     length_of: str | None = None  # it is as long as that array, and
     extra: int = 0  # longer by this
+    instead: str | None = None  # or it is empty, where this array has that length: it says as much
     points_into: str | None = None  # it ascends from 0 to the length of that array
     is_text: bool = False  # where that array is text, in UTF-8
     below: str | None = None  # values are from 0 to below the length of that array
@@ -64,8 +65,11 @@ class Rule:
 
     def broken(self, values: np.ndarray, arrays: Mapping[str, np.ndarray]) -> str | None:
         """What does not hold; None when all does."""
-        if self.length_of is not None and len(values) != len(arrays[self.length_of]) + self.extra:
-            return f"has {len(values)} entries, {self.length_of} has {len(arrays[self.length_of])}"
+        if self.length_of is not None:
+            wanted = len(arrays[self.length_of]) + self.extra
+            is_instead = self.instead is not None and len(values) == 0 and len(arrays[self.instead]) == wanted
+            if len(values) != wanted and not is_instead:
+                return f"has {len(values)} entries, {self.length_of} has {len(arrays[self.length_of])}"
         if self.points_into is not None:
             return self._badly_pointing(values, arrays[self.points_into])
         if len(values) == 0:

@@ -102,16 +102,21 @@ def _numba_njit() -> Any:
 
     IndexDataCacheFile.load = load_or_forget  # type: ignore[method-assign]
     typeof_impl.register(Compiled, lambda function, _: types.Dispatcher(function.dispatcher()))  # where loops call it
-    instructions = _instructions()  # held here: numba's types of them do not
+    prefetch, multiply, add = _intrinsics()
+    instructions = {  # held here: numba's types of them do not
+        "ask_ahead": njit(lambda array, i: prefetch(array, i)),
+        "upper_half": njit(lambda a, b: multiply(a, b)),
+        "at_most_full": njit(lambda a, b: add(a, b)),
+    }
     typeof_impl.register(Instruction, lambda one, _: types.Dispatcher(instructions[one.__name__]))
     return njit
 
 
-def _instructions() -> dict[str, Any]:
-    """What numba makes of each :class:`Instruction`. Asking ahead fails nowhere, also not beyond an array's end."""
+def _intrinsics() -> tuple[Any, Any, Any]:
+    """What numba makes of each :class:`Instruction`, in order. Asking ahead fails nowhere, whatever the number."""
     # As late as numba.
     from llvmlite import ir
-    from numba import njit, types
+    from numba import types
     from numba.extending import intrinsic
 
     short, number = ir.IntType(16), ir.IntType(32)
@@ -147,8 +152,4 @@ def _instructions() -> dict[str, Any]:
 
         return of_two, generate
 
-    return {
-        "ask_ahead": njit(lambda array, i: prefetch(array, i)),
-        "upper_half": njit(lambda a, b: multiply(a, b)),
-        "at_most_full": njit(lambda a, b: add(a, b)),
-    }
+    return prefetch, multiply, add

@@ -26,6 +26,8 @@ import numpy as np
 
 from sdretrieval.core.array_folder import read_only
 from sdretrieval.core.compiled import njit
+from sdretrieval.core.errors import IndexProblem
+from sdretrieval.index.sparse import postings_by_term
 
 # Their names in a snapshot, as snapshot_format.py has them with their types.
 COMPACT = ("block_docs", "block_cells", "blocks", "blocks_ptr", "cells", "length_values", "length_group")
@@ -53,6 +55,20 @@ class Compact:
     def n_blocks(self) -> int:
         return _n_blocks(self.group)
 
+    def docs_of(self, term: int, term_ptr: np.ndarray) -> np.ndarray:
+        """The documents that have a term, ascending; ``term_ptr`` as in the snapshot."""
+        docs = self.block_docs[term_ptr[term] : term_ptr[term + 1]].astype(np.int64)
+        block = self.blocks[self.ptr[term] : self.ptr[term + 1]].astype(np.int64)
+        if len(docs) > 2 * self.n_blocks:  # a common word
+            sizes = np.diff(block)
+            fits = len(sizes) == 2 * self.n_blocks and sizes.min() >= 0 and sizes.sum() == len(docs)
+            block = np.repeat(np.arange(2 * self.n_blocks) >> 1, sizes) if fits else block[:0]
+        if len(block) == len(docs):
+            docs = np.sort(docs + (block << BITS))
+            if not len(docs) or 0 <= docs[0] <= docs[-1] < len(self.group):
+                return docs
+        raise IndexProblem("a snapshot's compact postings are not its counts", remedy="Delete the snapshot.")
+
     @classmethod
     def of(cls, arrays: Mapping[str, np.ndarray]) -> Compact:
         """From the arrays of a snapshot: those of its files, or made from its postings where it is in memory."""
@@ -64,13 +80,13 @@ class Compact:
 
 def compact_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arrays of a snapshot that this module describes, from its postings and lengths."""
-    n_postings, outline = len(arrays["term_docs"]), compact_outline(arrays)
+    (term_docs, term_counts), outline = postings_by_term(arrays), compact_outline(arrays)
     ptr, group = outline["blocks_ptr"], outline["length_group"]
     _, cell_of, class_of = _cells(outline["length_values"], group)
     blocks = np.zeros(ptr[-1], dtype=np.int32)
-    docs, codes = np.empty(n_postings, np.uint16), np.empty(n_postings, np.uint8)
-    given = arrays["term_ptr"], arrays["term_docs"], arrays["term_counts"], group
-    encode = _encode_few if n_postings <= FEW else _encode
+    docs, codes = np.empty(len(term_docs), np.uint16), np.empty(len(term_docs), np.uint8)
+    given = arrays["term_ptr"], term_docs, term_counts, group
+    encode = _encode_few if len(term_docs) <= FEW else _encode
     encode(*given, cell_of, class_of, _n_blocks(group), ptr, blocks, docs, codes)
     return {**outline, "block_docs": docs, "block_cells": codes, "blocks": blocks}
 

@@ -34,7 +34,8 @@ from sdretrieval.index.commit import Commit, latest_commit, snapshot_folder
 from sdretrieval.index.lucene.analysis import analyze
 from sdretrieval.index.lucene.committing import clear_abandoned
 from sdretrieval.index.lucene.export import export_index
-from sdretrieval.index.snapshot_format import FORMAT, SNAPSHOT, snapshot_problem
+from sdretrieval.index.snapshot_format import FEW_POSTINGS, FORMAT, SNAPSHOT, counts_by_document, snapshot_problem
+from sdretrieval.index.sparse import postings_by_term, row_counts
 from sdretrieval.index.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -71,8 +72,8 @@ class Snapshot:
         self.name, self.fingerprint, self.index, self.folder = name, fingerprint, index, folder
         self.places: dict[str, np.ndarray] | None = None  # of words, where they are in memory (index/positions.py)
         self.analyzer, self.arrays = analyzer or AnalyzerSpec(), arrays
-        self.term_ptr, self.term_docs, self.term_counts = (arrays[n] for n in ("term_ptr", "term_docs", "term_counts"))
-        self.doc_ptr, self.doc_terms, self.doc_counts = (arrays[n] for n in ("doc_ptr", "doc_terms", "doc_counts"))
+        self.term_ptr, self.doc_ptr, self.doc_terms = (arrays[n] for n in ("term_ptr", "doc_ptr", "doc_terms"))
+        self.doc_counts = row_counts(arrays)
         self.cf: np.ndarray = arrays["cf"]
         self.doc_lengths: np.ndarray = arrays["doc_lengths"]
         self.times: np.ndarray = arrays["times"]
@@ -90,7 +91,7 @@ class Snapshot:
 
     @property
     def n_postings(self) -> int:
-        return len(self.term_docs)
+        return len(self.doc_terms)
 
     @cached_property
     def n_tokens(self) -> int:
@@ -101,10 +102,18 @@ class Snapshot:
         """In how many documents each term stands."""
         return np.diff(self.term_ptr)
 
+    @property
+    def term_docs(self) -> np.ndarray:
+        return self._by_term[0]
+
+    @property
+    def term_counts(self) -> np.ndarray:
+        return self._by_term[1]
+
     @cached_property
-    def most_words(self) -> int:
-        """How many different words the document with the most has."""
-        return int(np.diff(self.doc_ptr).max(initial=0))
+    def _by_term(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of a large collection made when first asked for: 8 bytes of memory for each posting."""
+        return postings_by_term(self.arrays)
 
     @property
     def p_collection(self) -> np.ndarray:
@@ -153,11 +162,19 @@ class Snapshot:
         """The terms of a text, analysed as this collection's documents were. Starts the JVM at first use."""
         return analyze(text, self.analyzer)
 
+    def docs_of(self, term: int) -> np.ndarray:
+        """The documents that have a term, ascending."""
+        if self.n_postings <= FEW_POSTINGS:
+            return self.term_docs[self.term_ptr[term] : self.term_ptr[term + 1]]
+        return self.compact.docs_of(term, self.term_ptr)
+
     # -- matrices ------------------------------------------------------------------------------------------------
     @cached_property
     def by_doc(self) -> csr_matrix:
         """Counts, documents x terms, over the memory-mapped arrays."""
-        return _csr(self.doc_counts, self.doc_terms, self.doc_ptr, (self.n_docs, self.n_terms))
+        return _csr(
+            self.doc_counts.astype(np.int32, copy=False), self.doc_terms, self.doc_ptr, (self.n_docs, self.n_terms)
+        )
 
     @cached_property
     def by_term(self) -> csr_matrix:
@@ -211,7 +228,7 @@ class Snapshot:
         arrays = {
             "doc_ptr": matrix.indptr.astype(np.int64),
             "doc_terms": matrix.indices.astype(np.int32),
-            "doc_counts": matrix.data,
+            **counts_by_document(matrix.data),
             "term_ptr": columns.indptr.astype(np.int64),
             "term_docs": columns.indices.astype(np.int32),
             "term_counts": columns.data,

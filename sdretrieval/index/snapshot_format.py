@@ -17,13 +17,15 @@ import numpy as np
 
 from sdretrieval.core.array_folder import ArrayFolder, Rule
 
-FORMAT = 3
+FORMAT = 4
+LARGEST_SHORT = 65_534  # of counts in two bytes: 1 more still has room
+FEW_POSTINGS = 1 << 24  # of a collection that is scored exhaustively at times: its postings are kept by term, too
 EXPORTED = {  # by java/SnapshotExporter.java
     "term_text": "<u1",
     "term_text_ptr": "<i8",  # vocabulary, in byte order
     "term_ptr": "<i8",
     "term_docs": "<i4",
-    "term_counts": "<i4",  # terms x documents
+    "term_counts": "<i4",  # terms x documents; both empty with more than FEW_POSTINGS: sparse.py makes them of the rows
     "cf": "<i8",
     "doc_lengths": "<i8",
     "times": "<i8",
@@ -34,7 +36,8 @@ DERIVED = {  # from those, by lucene/export.py
     "docid_order": "<i4",  # docids in byte order, for look-ups
     "doc_ptr": "<i8",
     "doc_terms": "<i4",
-    "doc_counts": "<i4",  # documents x terms
+    "doc_counts": "<u2",  # documents x terms; empty where a count is above LARGEST_SHORT
+    "large_counts": "<i4",  # and these are there instead
     "docid_rank": "<i4",  # the place of each document in docid_order
     "block_docs": "<u2",  # the postings once more, for ranking: see compact.py
     "block_cells": "<u1",
@@ -45,20 +48,21 @@ DERIVED = {  # from those, by lucene/export.py
     "length_group": "<i4",
 }
 ARRAYS = EXPORTED | DERIVED
-_PER_TERM, _PER_DOC, _PER_POSTING = "cf", "doc_lengths", "term_docs"
+_PER_TERM, _PER_DOC, _PER_POSTING = "cf", "doc_lengths", "doc_terms"
 RULES = {  # what compiled loops rely on; an array without a rule has its checksum alone
     "term_text_ptr": Rule(length_of=_PER_TERM, extra=1, points_into="term_text", is_text=True),
     "term_ptr": Rule(length_of=_PER_TERM, extra=1, points_into=_PER_POSTING),
-    "term_docs": Rule(below=_PER_DOC),
-    "term_counts": Rule(length_of=_PER_POSTING, at_least=1),
+    "term_docs": Rule(length_of=_PER_POSTING, instead=_PER_POSTING, below=_PER_DOC),
+    "term_counts": Rule(length_of=_PER_POSTING, instead=_PER_POSTING, at_least=1),
     "cf": Rule(at_least=1),
     "doc_lengths": Rule(at_least=0),
     "times": Rule(length_of=_PER_DOC),
     "docid_text_ptr": Rule(length_of=_PER_DOC, extra=1, points_into="docid_text", is_text=True),
     "docid_order": Rule(length_of=_PER_DOC, below=_PER_DOC),
     "doc_ptr": Rule(length_of=_PER_DOC, extra=1, points_into="doc_terms"),
-    "doc_terms": Rule(length_of=_PER_POSTING, below=_PER_TERM),
-    "doc_counts": Rule(length_of=_PER_POSTING, at_least=1),
+    "doc_terms": Rule(below=_PER_TERM),
+    "doc_counts": Rule(length_of=_PER_POSTING, instead="large_counts", at_least=1),
+    "large_counts": Rule(length_of=_PER_POSTING, instead="doc_counts", at_least=1),
     "block_docs": Rule(length_of=_PER_POSTING),
     "block_cells": Rule(length_of=_PER_POSTING),
     "blocks_ptr": Rule(length_of=_PER_TERM, extra=1, points_into="blocks"),
@@ -69,6 +73,13 @@ def snapshot_problem(folder: Path, fingerprint: str, *, again: bool = False) -> 
     """What is wrong with a snapshot on disk; None when it is whole. ``again``: read it all, seen before or not."""
     stale = "made from another state of the index"
     return SNAPSHOT.problem(folder, lambda notes: stale if notes["fingerprint"] != fingerprint else None, again=again)
+
+
+def counts_by_document(counts: np.ndarray) -> dict[str, np.ndarray]:
+    """The arrays that hold them: in two bytes each where these are enough."""
+    are_short = counts.max(initial=0) <= LARGEST_SHORT
+    names = ("doc_counts", "large_counts") if are_short else ("large_counts", "doc_counts")
+    return {name: values.astype(DERIVED[name]) for name, values in zip(names, (counts, counts[:0]), strict=True)}
 
 
 def write_snapshot(parent: Path, arrays: Mapping[str, np.ndarray]) -> str:

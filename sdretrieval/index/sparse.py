@@ -2,9 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
+from sdretrieval.core.array_folder import read_only
 from sdretrieval.core.compiled import njit
+from sdretrieval.core.errors import IndexProblem
+
+
+def postings_by_term(arrays: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Documents and counts of each term, from the arrays of a snapshot: kept there, or else made of the rows."""
+    docs, counts, ptr = arrays["term_docs"], arrays["term_counts"], arrays["term_ptr"]
+    if len(docs) == len(counts) == ptr[-1]:
+        return docs, counts
+    rows = arrays["doc_ptr"], arrays["doc_terms"], row_counts(arrays)
+    found = np.empty_like(ptr), np.empty(len(rows[1]), np.int32), np.empty(len(rows[1]), np.int32)
+    transpose(*rows, *found)
+    if not np.array_equal(found[0], ptr):
+        raise IndexProblem("a snapshot's counts by document are not those by word", remedy="Delete the snapshot.")
+    return read_only(found[1]), read_only(found[2])
+
+
+def row_counts(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The counts of the documents' rows, in two bytes each or in four."""
+    return arrays["doc_counts"] if len(arrays["doc_counts"]) else arrays["large_counts"]
 
 
 @njit(cache=True, nogil=True)

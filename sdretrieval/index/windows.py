@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sdretrieval.core.compiled import njit
+from sdretrieval.core.compiled import ask_ahead, njit
 
 _BITS = 16  # of the lower part of a place
 _AHEAD, _LINE = 32, 16  # documents, and numbers in a line of the cache
@@ -43,16 +43,17 @@ def count_windows(
     """
     begin, end = np.empty(len(terms), np.int64), np.empty(len(terms), np.int64)
     places = np.empty(1024, np.int64)
-    warm = 0
     for i in range(len(docs)):
         if i % _AHEAD == 0:  # rows that are read next are asked for together
             for j in range(i, min(i + _AHEAD, len(docs))):
-                warm += doc_ptr[docs[j]] + starts[docs[j]]
+                ask_ahead(doc_ptr, docs[j])
+                ask_ahead(starts, docs[j])
             for j in range(i, min(i + _AHEAD, len(docs))):
                 for k in range(doc_ptr[docs[j]], doc_ptr[docs[j] + 1], _LINE):
-                    warm += doc_terms[k] + doc_counts[k]
+                    ask_ahead(doc_terms, k)
+                    ask_ahead(doc_counts, k)
                 for k in range(starts[docs[j]], starts[docs[j] + 1], 2 * _LINE):
-                    warm += low[k]
+                    ask_ahead(low, k)
         d = docs[i]
         at, filled, k = starts[d], 0, doc_ptr[d]
         for t in range(len(terms)):
@@ -65,11 +66,11 @@ def count_windows(
                     last = middle
             passed = 0
             for j in range(k, first):
-                passed += doc_counts[j]
+                passed += int(doc_counts[j])
             at, k = at + passed, first
             begin[t] = end[t] = filled
             if k < doc_ptr[d + 1] and doc_terms[k] == terms[t]:
-                n = doc_counts[k]
+                n = int(doc_counts[k])
                 if n < 0 or at < starts[d] or at + n > starts[d + 1]:
                     return False
                 if filled + n > len(places):
@@ -87,7 +88,7 @@ def count_windows(
             if begin[a] < end[a] and begin[b] < end[b]:
                 p, q = places[begin[a] : end[a]], places[begin[b] : end[b]]
                 ordered[i, j], near[i, j] = _in_order(p, q, gap, graded), _near(p, q, width, graded)
-    return warm >= 0  # they are no less: so that the compiler does not leave the reading out
+    return True
 
 
 @njit(cache=True, nogil=True)

@@ -499,7 +499,7 @@ def score_rows(docs, doc_ptr, doc_terms, doc_counts, terms, weights, A, B, group
             at = doc_ptr[docs[i]]
             for k in range(at, at + 3 * LINE, LINE):
                 ask_ahead(doc_terms, k)
-                ask_ahead(doc_counts, k)
+            ask_ahead(doc_counts, at)
         for i in range(first, end):
             d, value = docs[i], -0.0
             of_length, stop = group[d], doc_ptr[d + 1]

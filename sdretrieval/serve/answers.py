@@ -278,7 +278,7 @@ def _candidates(hits: Hits) -> int:
     snapshot, request = hits.source.snapshot, hits.request
     has = np.zeros(snapshot.n_docs, dtype=bool)
     for term in hits.result.query.terms.tolist():
-        has[snapshot.term_docs[snapshot.term_ptr[term] : snapshot.term_ptr[term + 1]]] = True
+        has[snapshot.docs_of(term)] = True
     times = np.asarray(snapshot.times)
     if request.since is not None:
         has &= times >= request.since

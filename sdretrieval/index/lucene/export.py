@@ -16,7 +16,7 @@ from sdretrieval.core.errors import IndexProblem, JavaError
 from sdretrieval.core.jvm import run_java
 from sdretrieval.core.packed_strings import PackedStrings, byte_order
 from sdretrieval.core.times import parse_time
-from sdretrieval.index.snapshot_format import EXPORTED, SNAPSHOT, derived_for_ranking
+from sdretrieval.index.snapshot_format import EXPORTED, FEW_POSTINGS, LARGEST_SHORT, SNAPSHOT, derived_for_ranking
 
 JAVA_FOLDER = Path(__file__).parent / "java"
 CONTENTS_FIELD = "contents"
@@ -76,12 +76,13 @@ def _run_on(exporter: str, index: Path, arguments: list[str]) -> str:
 def append_to(earlier: Path, n_docs: int, folder: Path) -> None:
     """The first ``n_docs`` documents of an earlier snapshot before those exported to ``folder``, in its arrays."""
     from sdretrieval.core import sorted_strings  # compiled, as the next, and only a build needs them
-    from sdretrieval.index.sparse import counts_below, interleave
+    from sdretrieval.index.sparse import counts_below, interleave, postings_by_term
 
     # Copies: the files are written anew.
     new = {name: np.array(values) for name, values in map_arrays(folder, EXPORTED).items()}
-    old = map_arrays(earlier, EXPORTED)
-    df, cf = counts_below(old["term_ptr"], old["term_docs"], old["term_counts"], n_docs)
+    old = SNAPSHOT.map(earlier)
+    old_postings = postings_by_term(old)
+    df, cf = counts_below(old["term_ptr"], *old_postings, n_docs)
     vocabulary = PackedStrings(old["term_text"], old["term_text_ptr"])
     if not df.all():  # words that only later documents had
         vocabulary = sorted_strings.taken(vocabulary, np.flatnonzero(df))
@@ -94,8 +95,7 @@ def append_to(earlier: Path, n_docs: int, folder: Path) -> None:
     total[place_new] += new["cf"]
     ptr = np.concatenate([[0], np.cumsum(lengths.sum(axis=0))])
     docs, counts = (SNAPSHOT.create(folder, name, int(ptr[-1])) for name in ("term_docs", "term_counts"))
-    pairs = [(arrays["term_docs"], arrays["term_counts"]) for arrays in (old, new)]
-    interleave(starts, lengths, ptr, *pairs[0], *pairs[1], n_docs, docs, counts)
+    interleave(starts, lengths, ptr, *old_postings, new["term_docs"], new["term_counts"], n_docs, docs, counts)
     first = PackedStrings(old["docid_text"][: old["docid_text_ptr"][n_docs]], old["docid_text_ptr"][: n_docs + 1])
     docids = sorted_strings.joined(first, PackedStrings(new["docid_text"], new["docid_text_ptr"]))
     made = {"term_text": words.data, "term_text_ptr": words.ptr, "term_ptr": ptr, "cf": total}
@@ -128,9 +128,16 @@ def _add_by_document(folder: Path) -> None:
     given = map_arrays(folder, EXPORTED)
     n_docs, n_postings = len(given["doc_lengths"]), len(given["term_docs"])
     made = [SNAPSHOT.create(folder, "doc_ptr", n_docs + 1)]
-    made += [SNAPSHOT.create(folder, name, n_postings) for name in ("doc_terms", "doc_counts")]
+    names = ["doc_counts", "large_counts"]
+    if given["term_counts"].max(initial=0) > LARGEST_SHORT:
+        names.reverse()
+    made += [SNAPSHOT.create(folder, name, n_postings) for name in ("doc_terms", names[0])]
+    SNAPSHOT.create(folder, names[1], 0)
     transpose(given["term_ptr"], given["term_docs"], given["term_counts"], *made)
     order = byte_order(given["docid_text"], given["docid_text_ptr"]).astype("<i4")
     order.tofile(array_file(folder, "docid_order"))
     for name, array in derived_for_ranking({**given, "docid_order": order}).items():
         array.astype(SNAPSHOT.types[name], copy=False).tofile(array_file(folder, name))
+    if n_postings > FEW_POSTINGS:  # what is in the rows
+        for name in ("term_docs", "term_counts"):
+            os.truncate(array_file(folder, name), 0)

@@ -106,7 +106,7 @@ class SequentialDependence(Ranker):
         for terms, times in Counter(pairwise(query.order)).items():
             if min(terms) < 0 or not self.ordered_weight + self.near_weight:
                 continue
-            first, second = (s.term_docs[s.term_ptr[term] : s.term_ptr[term + 1]] for term in terms)
+            first, second = (s.docs_of(term) for term in terms)
             docs = np.intersect1d(first, second, assume_unique=True)
             docs = docs if engine.allowed is None else docs[engine.allowed[docs]]
             how = ANSERINI if self.mode == "anserini" else PAPER
