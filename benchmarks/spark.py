@@ -1,9 +1,10 @@
-"""What ranking over shards on Spark's `local[2]` costs beside one index, once everything is open.
+"""What ranking over shards on Spark costs beside one index of the same real text, once everything is open.
 
     python -m benchmarks.spark
+    python -m benchmarks.spark --passages 4000000 --shards 8 --topics 500 --master 'local-cluster[2,1,6144]'
 
-Both write the same run, which is checked; the exit code tells. The shards are cut from the one index's snapshot, by
-docid, as `sdretrieval spark index` deals documents.
+Both write the same run, which is checked; the exit code tells. The passages are those of benchmarks.scale. The shards
+are cut from the one index's snapshot, by docid, as `sdretrieval spark index` deals documents.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.corpus import Corpus
+from benchmarks.scale import corpus
 from benchmarks.sharded import write_collection
 from sdretrieval.collection.trec import read_topics
 from sdretrieval.index.snapshot import Snapshot, open_snapshot
@@ -31,17 +32,15 @@ from sdretrieval.plugins.spark.shards import open_collection
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.retrieval import search
 
-HITS, CORES, ROUNDS = 1000, 2, 3
-MODELS = ("sd3", "rm3", "sd", "rm")
+HITS, CORES = 1000, 2
+MODELS = "bm25,rm3,sd3,sd"
 
 
-def sharded(corpus: Corpus, n: int) -> Path:
-    """The corpus's index cut into ``n`` shards, once."""
-    folder = corpus.folder / f"shards-{n}"
+def sharded(whole: Snapshot, folder: Path, n: int) -> Path:
+    """A snapshot cut into ``n`` shards, once."""
     if (folder / "collection.json").is_file():
         return folder
     shutil.rmtree(folder, ignore_errors=True)
-    whole = open_snapshot(corpus.index())
     where, words = np.array([shard_of(docid, n) for docid in whole.docids]), list(whole.vocabulary)
 
     def cut() -> Iterator[Snapshot]:
@@ -60,23 +59,25 @@ def timed(work: Callable) -> tuple[float, object]:
     return time.perf_counter() - began, found
 
 
-def measure(corpus: Corpus, n_shards: int) -> bool:
-    snapshot, topics = open_snapshot(corpus.index()), read_topics(corpus.topics)
-    collection, kept = open_collection(sharded(corpus, n_shards)), True
-    print(f"{corpus.n_docs:,} documents in {n_shards} shards, {len(topics)} topics, {HITS} hits, {CORES} cores")
+def measure(args: argparse.Namespace) -> bool:
+    index, file = corpus(args.passages)
+    snapshot, topics = open_snapshot(index), list(read_topics(file))[: args.topics]
+    folder = sharded(snapshot, index.with_name(f"shards-{args.shards}"), args.shards)
+    collection, kept = open_collection(folder), True
+    print(f"{args.passages:,} passages in {args.shards} shards, {len(topics)} topics, {HITS} hits, {args.master}")
     print("            one index    shards on Spark    ratio")
-    with spark_context(f"local[{CORES}]") as context:
+    with spark_context(args.master) as context:
         runner = OnSpark(collection, context)
         shards.prepare(collection, runner)
         engine = ShardedEngine(collection, runner, threads=CORES)
-        for model in MODELS:
+        for model in args.models.split(","):
             ranker = make_ranker(model)
             both = (
                 lambda ranker=ranker: search(snapshot, topics, ranker, hits=HITS, threads=CORES),
                 lambda ranker=ranker: shards.search(engine, topics, ranker, hits=HITS),
             )
             found = [work() for work in both]  # opens files, compiles
-            rounds = [[timed(work)[0] for work in both] for _ in range(ROUNDS)]  # in turn: machines are noisy
+            rounds = [[timed(work)[0] for work in both] for _ in range(args.rounds)]  # in turn: machines are noisy
             one, many = (statistics.median(times) for times in zip(*rounds, strict=True))
             ratio = statistics.median(many / one for one, many in rounds)
             kept = kept and found[0] == found[1]
@@ -87,9 +88,10 @@ def measure(corpus: Corpus, n_shards: int) -> bool:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--passages", type=int, default=250_000)
     parser.add_argument("--shards", type=int, default=4)
-    parser.add_argument("--documents", type=int, default=100_000)
     parser.add_argument("--topics", type=int, default=250)
-    args = parser.parse_args()
-    same = measure(Corpus(args.documents, args.topics, 200), args.shards)
-    sys.exit(0 if same else "the runs differ")
+    parser.add_argument("--master", default=f"local[{CORES}]")
+    parser.add_argument("--models", default=MODELS)
+    parser.add_argument("--rounds", type=int, default=3)
+    sys.exit(0 if measure(parser.parse_args()) else "the runs differ")
