@@ -34,8 +34,8 @@ from sdretrieval.index.commit import Commit, latest_commit, snapshot_folder
 from sdretrieval.index.lucene.analysis import analyze
 from sdretrieval.index.lucene.committing import clear_abandoned
 from sdretrieval.index.lucene.export import export_index
-from sdretrieval.index.snapshot_format import FEW_POSTINGS, FORMAT, SNAPSHOT, counts_by_document, snapshot_problem
-from sdretrieval.index.sparse import postings_by_term, row_counts
+from sdretrieval.index.snapshot_format import FORMAT, SNAPSHOT, counts_by_document, snapshot_problem
+from sdretrieval.index.sparse import postings_by_term, row_counts, row_values
 from sdretrieval.index.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from sdretrieval.index.compact import Compact
 
+LOOKED_UP = 0.1  # of all postings; before more are looked up, all are made
 BUILDING = ".building"  # where a snapshot is built, and the lock of whoever builds
 
 
@@ -73,7 +74,7 @@ class Snapshot:
         self.places: dict[str, np.ndarray] | None = None  # of words, where they are in memory (index/positions.py)
         self.analyzer, self.arrays = analyzer or AnalyzerSpec(), arrays
         self.term_ptr, self.doc_ptr, self.doc_terms = (arrays[n] for n in ("term_ptr", "doc_ptr", "doc_terms"))
-        self.doc_counts = row_counts(arrays)
+        self.doc_counts, self._looked_up = row_counts(arrays), 0
         self.cf: np.ndarray = arrays["cf"]
         self.doc_lengths: np.ndarray = arrays["doc_lengths"]
         self.times: np.ndarray = arrays["times"]
@@ -164,9 +165,27 @@ class Snapshot:
 
     def docs_of(self, term: int) -> np.ndarray:
         """The documents that have a term, ascending."""
-        if self.n_postings <= FEW_POSTINGS:
+        if self._has_by_term:
             return self.term_docs[self.term_ptr[term] : self.term_ptr[term + 1]]
         return self.compact.docs_of(term, self.term_ptr)
+
+    def postings_of(self, terms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """As ``term_ptr``, ``term_docs`` and ``term_counts``, and the place of each term there.
+
+        Of a large collection only these terms', as long as not too many have been asked for.
+        """
+        sizes = self.df[terms]
+        if self._has_by_term or self._looked_up + sizes.sum() > LOOKED_UP * self.n_postings:
+            return self.term_ptr, self.term_docs, self.term_counts, terms
+        self._looked_up += int(sizes.sum())
+        ptr = np.concatenate([[0], np.cumsum(sizes)])
+        docs = np.concatenate([self.docs_of(term) for term in terms.tolist()]).astype(np.int32)
+        counts = row_values(self.doc_ptr, self.doc_terms, self.doc_counts, ptr, terms, docs)
+        return read_only(ptr), read_only(docs), read_only(counts), np.arange(len(terms))
+
+    @property
+    def _has_by_term(self) -> bool:
+        return len(self.arrays["term_docs"]) == self.n_postings or "_by_term" in self.__dict__
 
     # -- matrices ------------------------------------------------------------------------------------------------
     @cached_property

@@ -48,6 +48,24 @@ def transpose(ptr, columns, counts, out_ptr, out_columns, out_counts):
 
 
 @njit(cache=True, nogil=True)
+def row_values(ptr, columns, values, wanted_ptr, wanted_columns, rows):
+    """The values at some rows of each wanted column; 0 where there is none. Columns ascend in a row."""
+    found = np.zeros(len(rows), np.int32)
+    for i in range(len(wanted_columns)):
+        for j in range(wanted_ptr[i], wanted_ptr[i + 1]):
+            low, high = ptr[rows[j]], ptr[rows[j] + 1]
+            while low < high:
+                middle = (low + high) // 2
+                if columns[middle] < wanted_columns[i]:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low < ptr[rows[j] + 1] and columns[low] == wanted_columns[i]:
+                found[j] = values[low]
+    return found
+
+
+@njit(cache=True, nogil=True)
 def counts_below(ptr, columns, counts, limit):
     """How many entries of each row stand in columns below ``limit``, and their sums. Columns ascend in a row."""
     n = np.zeros(len(ptr) - 1, dtype=np.int64)

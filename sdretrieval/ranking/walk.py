@@ -135,6 +135,7 @@ class Walk:
         self.w_plan = np.repeat(np.arange(self.n), [len(model) for model in models])[order]
         self.w_value = np.concatenate([model.weights for model in models])[order]
         self.A = weighting.term_factors(statistics, self.terms)
+        self.postings = snapshot.postings_of(self.terms)
         self.tables = loops.evidence_tables(snapshot.term_ptr, self.terms, self.A, B, weighting.kind, TABLES)
         self.is_wide = is_wide(models[0])
 
@@ -143,8 +144,9 @@ class Walk:
 
         The sums are lent until the next block is asked for; or they are written to their columns of ``whole``.
         """
-        s, size = self.snapshot, self._block_size()
-        cursor = loops.first_postings(s.term_ptr, s.term_docs, self.terms, start)
+        size = self._block_size()
+        ptr, docs, _, places = self.postings
+        cursor = loops.first_postings(ptr, docs, places, start)
         lent = np.empty((self.n, min(size, max(stop - start, 0)))) if whole is None else whole
         for left in range(start, stop, size):
             right = min(left + size, stop)
@@ -153,12 +155,8 @@ class Walk:
             yield left, right - left, lent
 
     def _score(self, left: int, right: int, cursor: np.ndarray, scores: np.ndarray, at: int) -> None:
-        s = self.snapshot
         given = (
-            s.term_ptr,
-            s.term_docs,
-            s.term_counts,
-            self.terms,
+            *self.postings,
             self.w_ptr,
             self.w_plan,
             self.w_value,

@@ -144,32 +144,35 @@ def test_short_counts_and_larger_ones(tmp_path, most: int):
 @pytest.fixture
 def large_at_once(monkeypatch: pytest.MonkeyPatch):
     """Every collection is too large to have its postings by term kept."""
-    for place in (module, export):
-        monkeypatch.setattr(place, "FEW_POSTINGS", 0)
+    monkeypatch.setattr(export, "FEW_POSTINGS", 0)
+
+
+def without_postings(made: Snapshot) -> Snapshot:
+    """The same, as a large one is kept."""
+    return Snapshot({**made.arrays, **{name: np.zeros(0, np.int32) for name in ("term_docs", "term_counts")}})
 
 
 def test_postings_by_term_are_made_of_the_rows(tmp_path):
     rng = np.random.default_rng(5)
     made = Snapshot.from_counts(rng.poisson(0.3, (500, 40)), [f"w{i:02}" for i in range(40)])
-    none = {name: np.zeros(0, np.int32) for name in ("term_docs", "term_counts")}
-    other = load_snapshot(tmp_path / write_snapshot(tmp_path, {**made.arrays, **none}))
+    other = load_snapshot(tmp_path / write_snapshot(tmp_path, without_postings(made).arrays))
     for name in ("term_docs", "term_counts"):
         assert getattr(other, name).tolist() == getattr(made, name).tolist()
         assert not getattr(other, name).flags.writeable
     wrong = np.array(made.term_ptr)
     wrong[1] += 1
     with pytest.raises(IndexProblem, match="counts by document are not those by word"):
-        _ = Snapshot({**made.arrays, **none, "term_ptr": wrong}).term_docs
+        _ = Snapshot({**without_postings(made).arrays, "term_ptr": wrong}).term_docs
 
 
-def test_the_documents_of_a_term(monkeypatch, large_at_once):
+def test_the_documents_of_a_term(monkeypatch):
     """By the compact postings: of rare words and of common ones, in one block and in several."""
     rng = np.random.default_rng(5)
     chances = [0.5, 0.1, 0.00002, 0.00005, 0.0001]
     counts = (rng.random((200_000, 5)) < chances) * rng.integers(1, 4, (200_000, 5))
     counts[7] = 1
     for n_docs in (200_000, 500):
-        made = Snapshot.from_counts(counts[:n_docs], list("abcde"))
+        made = without_postings(Snapshot.from_counts(counts[:n_docs], list("abcde")))
         for term in range(5):
             assert made.docs_of(term).tolist() == np.flatnonzero(counts[:n_docs, term]).tolist()
     for name, value in (("block_docs", 65_535), ("blocks", 2**31 - 1), ("blocks", -(2**31))):
@@ -178,6 +181,19 @@ def test_the_documents_of_a_term(monkeypatch, large_at_once):
         with pytest.raises(IndexProblem, match="compact postings are not its counts"):
             made.docs_of(0)
         monkeypatch.setattr(made, "compact", compact)
+
+
+def test_postings_of_some_terms_are_looked_up_until_all_are_made(monkeypatch):
+    monkeypatch.setattr(module, "LOOKED_UP", 0.2)
+    counts = np.random.default_rng(5).poisson(0.3, (500, 40))
+    made = without_postings(Snapshot.from_counts(counts, [f"w{i:02}" for i in range(40)]))
+    for terms, places in (([3, 9], [0, 1]), ([9, 30, 39], [0, 1, 2]), ([1, 2, 3, 4], [1, 2, 3, 4]), ([9], [9])):
+        ptr, docs, found, at = made.postings_of(np.array(terms))
+        assert at.tolist() == places
+        for term, place in zip(terms, places, strict=True):
+            span = slice(*ptr[place : place + 2])
+            assert docs[span].tolist() == np.flatnonzero(counts[:, term]).tolist()
+            assert found[span].tolist() == counts[docs[span], term].tolist()
 
 
 # -- of an index -------------------------------------------------------------------------------------------------
