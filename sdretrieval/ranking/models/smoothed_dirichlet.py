@@ -69,7 +69,7 @@ class SDClass:
     def fit(cls, rows: Rows, weights: np.ndarray, smoothing, statistics: Statistics) -> SDClass:
         """The weighted geometric mean (5.13) in its sparse form (3.33); of several lists of weights, one for each."""
         terms, g = rows.mean_log_ratios(weights, smoothing, statistics)
-        return cls(terms, g, 1.0 / (1.0 + np.expm1(g) @ statistics.p[terms]))
+        return cls(terms, g, 1.0 / (1.0 + (np.expm1(g) * statistics.p[terms]).sum(axis=-1)))  # the same on any machine
 
     def over(self, statistics: Statistics) -> np.ndarray:
         """c p_w (exp(g_w) - 1): a - c p, on the class's own words."""
