@@ -33,7 +33,7 @@ LANES = 32  # there are so many sums, or twice as many
 READING, ADDING = 2.0, 1 / 32  # postings walked for a plan alone while one is read for all, and while one is added
 ROUNDING = 2.0**-20  # of what is added in single precision
 NO_LESS = 1.0 + 1e-6  # times a number as rounded: not below the number
-LARGEST = 2.0**96  # of A_w · B_D: times any count it has a logarithm in single precision
+LARGEST = 2.0**96  # times any count, or static score, it is a number in single precision
 SAMPLE, ROOM = 256, 4.0  # documents that are scored first; so many times the best of these shall have room in a sum
 MANY = 16  # of one word in a document: evidence of more may be too large for 16 bits
 UNEQUAL = 2.0**-22  # scores this far apart, by their size, are not equal in single precision
@@ -58,12 +58,13 @@ def sifted(search: Pruned, depth: int, spans: Sequence[Span], each: Callable[...
 def _bounded(search: Pruned) -> list[int]:
     """The plans whose scores sums can bound: all is finite, and neither weights nor factors of words are negative."""
     c, ptr = search.completion, np.cumsum([0, *(len(plan.model) for plan in search.plans)])
-    others = np.isfinite(c.g) & np.isfinite(c.mass) & np.isfinite(c.constant)
+    others = np.maximum(np.abs(c.g), np.abs(c.mass))
     most = LARGEST / search.B.max(initial=1.0)
     bounded = []
     for i, plan in enumerate(search.plans):
         w, A = plan.model.weights, search.A[ptr[i] : ptr[i + 1]]
-        if len(w) and others[i] and w.min() >= 0.0 < w.max() < np.inf and A.min() >= 0.0 and A.max() < most:
+        has_bounds = w.min(initial=np.inf) >= 0.0 < w.max(initial=0.0) < np.inf and A.min() >= 0.0 and A.max() < most
+        if has_bounds and others[i] < LARGEST * w.max() and np.isfinite(c.constant[i]):
             bounded.append(i)
     return bounded
 

@@ -115,6 +115,9 @@ def test_what_sums_do_not_bound_is_left_alone(collection):
     below.model.weights[3] = -0.1
     endless.model.weights[3] = np.inf
     good = plans_of(collection, BM25(), 1, 50, seed=5)
+    [light] = plans_of(collection, JelinekMercer(0.5), 1, 50, background=1.0)
+    light.model.weights[:] *= 1e-300
+    assert sifted(engine, [light], 10) == [None]
     found = sifted(engine, [below, endless, *good], 10)
     assert [one is None for one in found] == [True, True, False]
     [(docs, _)] = engine.best([below], 10)
