@@ -156,9 +156,10 @@ NO_END = (
 
 
 @pytest.mark.java
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("phase", ["reading", "indexing"])
-def test_interrupted(tmp_path, started, ended, number, code, phase):
+@pytest.mark.parametrize(
+    ("phase", "number", "code"), [("reading", signal.SIGINT, 130), ("indexing", signal.SIGTERM, 143)]
+)
+def test_interrupted(tmp_path, started, ended, phase, number, code):
     """Ctrl-C and SIGTERM, while reading and while Lucene works, leave the old index and nothing else."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "segments_1").write_text("old")

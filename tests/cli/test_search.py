@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import math
 import os
 import signal
 import threading
@@ -101,12 +100,6 @@ def test_settings_and_profiles_reach_the_model(search, tmp_path):
     assert parameters("--model", "sd", "--profile", tmp_path / "mine.json")["fb_docs"] == 4
 
 
-def test_a_setting_changes_the_run(search):
-    few, _ = search("--model", "sd", "--set", "fb_docs=1")
-    many, _ = search("--model", "sd", "--set", "fb_docs=20")
-    assert few["1"] != many["1"]
-
-
 # -- how many, how fast ------------------------------------------------------------------------------------------
 
 
@@ -152,13 +145,6 @@ def test_a_saved_expansion_replays_to_the_same_run(search, tmp_path, model):
     assert (tmp_path / "again.txt").read_bytes() == (tmp_path / "run.txt").read_bytes()
 
 
-def test_an_edited_expansion_is_what_ranks(search, tmp_path, collection):
-    edited = "".join(json.dumps({"qid": str(qid), "terms": {"comet": 1.0}}) + "\n" for qid in range(1, 7))
-    (tmp_path / "q.jsonl").write_text(edited)
-    run, _ = search("--expansion", tmp_path / "q.jsonl")
-    assert all(sorted(ranking.docids) == ["doc16", "doc17"] for ranking in run.values())
-
-
 def test_a_topic_of_unknown_words_is_ranked_by_its_expansion(search, tmp_path):
     (tmp_path / "topics.tsv").write_text("7\tzzyzx\n")
     (tmp_path / "q.jsonl").write_text('{"qid": "7", "terms": {"comet": 1}}\n')
@@ -192,13 +178,6 @@ def test_judged_documents_teach(search, tmp_path, model):
     assert "learn" not in said
     listed, _ = search(*flags, "--relevant", "doc04", "--nonrelevant", "doc05", topics=tmp_path / "topic.tsv")
     assert listed == run
-
-
-def test_nonrelevant_documents_teach_sd(search, tmp_path):
-    flags = ["--model", "sd", "--relevant", "doc01"]
-    without, _ = search(*flags)
-    against, _ = search(*flags, "--nonrelevant", "doc05")
-    assert dict(against["1"])["doc05"] < dict(without["1"])["doc05"]
 
 
 def test_judgments_that_teach_nothing_are_told(search, collection, tmp_path):
@@ -371,25 +350,6 @@ def test_a_topic_of_unknown_words_has_no_documents(search, tmp_path, model):
     run, said = search("--model", model, topics=tmp_path / "topics.tsv")
     assert list(run) == ["1"]
     assert "topics 7, 8" in said
-
-
-@pytest.fixture(scope="module")
-def lonely(tmp_path_factory) -> Path:
-    """An index of a single document."""
-    from sdretrieval.cli.main import main
-
-    folder = tmp_path_factory.mktemp("lonely")
-    (folder / "one.jsonl").write_text('{"id": "only", "contents": "the lighthouse keeper keeps the lighthouse"}\n')
-    assert main(["index", "--input", str(folder / "one.jsonl"), "--index", str(folder / "index")]) == 0
-    return folder / "index"
-
-
-@pytest.mark.parametrize("model", OWN + LUCENE)
-def test_a_collection_of_one_document(search, lonely, tmp_path, model):
-    (tmp_path / "topics.tsv").write_text("1\tlighthouse\n")
-    run, _ = search("--index", lonely, "--model", model, topics=tmp_path / "topics.tsv")
-    assert run["1"].docids == ["only"]
-    assert math.isfinite(run["1"].scores[0])
 
 
 # -- interruption ------------------------------------------------------------------------------------------------

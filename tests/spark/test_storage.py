@@ -358,7 +358,9 @@ def test_classify_labels_every_document(built, corpus, tmp_path):
 
 
 def test_drift_writes_the_curves_of_one_index(built, corpus, tmp_path):
-    whole, output, word = corpus.whole, tmp_path / "drift.csv", "storm"
+    whole, output = corpus.whole, tmp_path / "drift.csv"
+    frequent = (whole.term(i) for i in np.argsort(-whole.cf).tolist())
+    word = next(term for term in frequent if whole.analyze(term) == [term])
     words = ("--words", word, "--bandwidth", "10d", "--resolution", "week")
     assert command("spark", "drift", "--index", ADDRESS, "--output", output, *words) == 0
     how = {"bandwidth": 10.0 * DAY, "resolution": float(WEEK)}

@@ -139,7 +139,7 @@ class Remote(Collection):
         """
         assert isinstance(self.storage, Hadoop)  # only the driver sends
         sent = Remote(self.address, self.manifest, self.storage.for_workers())
-        if self.has_totals and self.storage.status(self._totals_address) is None:
+        if self.storage.status(self._totals_address) is None and self.has_totals:
             sent.totals = self.totals
         return sent
 
