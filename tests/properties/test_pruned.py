@@ -72,7 +72,7 @@ def assert_best(engine: Engine, plan: Plan, depth: int) -> None:
 
 
 @pytest.mark.parametrize("model", SETTINGS)
-@examples(5)
+@examples(8)
 @given(data=st.data())
 def test_every_model_on_small_collections(model: str, data: st.DataObject):
     corpus = data.draw(corpora(max_docs=12, most=40))
@@ -83,7 +83,7 @@ def test_every_model_on_small_collections(model: str, data: st.DataObject):
 
 
 @pytest.mark.parametrize("model", SETTINGS)
-@examples(5)
+@examples(8)
 @given(data=st.data())
 def test_loops_run_by_python_give_the_same_bits(model: str, data: st.DataObject):
     corpus = data.draw(corpora(max_docs=12, most=40))

@@ -62,7 +62,7 @@ def assert_same(found: list, expected: list) -> None:
             assert one[1].tobytes() == scores.tobytes()
 
 
-@examples(25)
+@examples(40)
 @given(
     st.sampled_from([JelinekMercer(0.3), JelinekMercer(1e-4), Dirichlet(500.0), BM25(), LuceneDirichlet(200.0)]),
     st.integers(1, 20),
