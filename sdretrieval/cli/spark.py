@@ -18,7 +18,13 @@ from sdretrieval.cli import index, options, rerank, search, time_options
 from sdretrieval.core.errors import IndexProblem, ParameterError
 from sdretrieval.plugins.spark import BATCH
 
-EXAMPLE = "Spark needs a Java of its own: see docs/SPARK.md, also on how to start it on clusters."
+EXAMPLE = """\
+examples:
+  sdretrieval spark index --input corpus/ --index collections/news --shards 8 --date-field date
+  sdretrieval spark search --index collections/news --topics topics.tsv --output runs/blend.txt
+
+Spark needs a Java of its own: see docs/SPARK.md, also on how to start it on clusters.
+"""
 INDEX_EXAMPLE = """\
 examples:
   sdretrieval spark index --input corpus/ --index collections/news --shards 8 --date-field date
