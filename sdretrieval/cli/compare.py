@@ -34,7 +34,7 @@ examples:
   sdretrieval compare qrels/cacm.txt runs/ql.trec runs/sd.trec
   sdretrieval compare runs/ql.trec runs/sd.trec
   sdretrieval compare qrels/cacm.txt runs/ql.trec runs/sd.trec --topic 25
-  sdretrieval compare qrels/cacm.txt runs/*.trec --baseline runs/ql.trec --measures AP P@5 -o jsonl
+  sdretrieval compare qrels/cacm.txt runs/*.trec --baseline runs/ql.trec --measures AP P@5 --output-format jsonl
 
 The first run is the baseline unless --baseline names another. Without judgments: rank-biased overlap, common
 documents at depths, Kendall's τ. `sdretrieval report` makes the page of it.

@@ -34,7 +34,7 @@ SUMMARY = "all"  # what trec_eval and ir_measures call the mean over topics
 EXAMPLE = """\
 examples:
   sdretrieval evaluate qrels/cacm.txt runs/ql.trec runs/sd.trec --measures AP P@5 nDCG@10
-  sdretrieval evaluate qrels/cacm.txt runs/ql.trec AP P@5 -q -o jsonl
+  sdretrieval evaluate qrels/cacm.txt runs/ql.trec AP P@5 -q --output-format jsonl
   sdretrieval evaluate -q -m map -m P.5,10 qrels/cacm.txt runs/ql.trec
   sdretrieval evaluate qrels/cacm.txt runs/ql.trec SD=runs/sd.trec --baseline runs/ql.trec --test t wilcoxon
   sdretrieval evaluate qrels/cacm.txt runs/bm25.trec runs/sd.trec --residual feedback.txt

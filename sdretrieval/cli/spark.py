@@ -23,15 +23,12 @@ examples:
   sdretrieval spark index --input corpus/ --index collections/news --shards 8 --date-field date
   sdretrieval spark search --index collections/news --topics topics.tsv --output runs/blend.txt
 
-`sdretrieval spark ACTION --help` explains an action. Spark needs a Java of its own; docs/SPARK.md says which, and how
-to start on one machine, on a standalone cluster, on YARN and on Kubernetes.
+Spark needs a Java of its own: see docs/SPARK.md, also on how to start it on clusters.
 """
 INDEX_EXAMPLE = """\
 examples:
   sdretrieval spark index --input corpus/ --index collections/news --shards 8 --date-field date
   sdretrieval spark index --master yarn --input hdfs://head/corpus --index hdfs://head/collections/news --shards 200
-
-Documents are dealt to the shards by their docids. The collection is finished when its collection.json is there.
 """
 SEARCH_EXAMPLE = """\
 examples:
@@ -39,8 +36,7 @@ examples:
   sdretrieval spark search --master spark://head:7077 --index /mnt/news --topics topics.tsv --topic-times times.tsv \\
       --time-prior recency --as-of query-time --output runs/recent.txt
 
-The run is the one that `sdretrieval search` writes for one index of the same documents. Finished batches wait in
-OUTPUT.parts: the same command, started again, goes on after them.
+Finished batches wait in OUTPUT.parts: the same command, started again, goes on after them.
 """
 RERANK_EXAMPLE = """\
 example:
@@ -56,8 +52,7 @@ DRIFT_EXAMPLE = """\
 example:
   sdretrieval spark drift --index collections/news --words oil tariff --bandwidth 14d --output drift.csv
 
-The curves and 95 % bands of `sdretrieval drift`. The bandwidth must be given: choosing one deals single documents into
-folds, and no machine has them all; `sdretrieval drift` on a sample finds one.
+The curves and 95 % bands of `sdretrieval drift`, which on a sample finds a bandwidth.
 """
 
 ADDRESSES = "mounted on all machines, or an address (hdfs://…, s3a://…)"
@@ -178,7 +173,7 @@ def _configure_index(parser: argparse.ArgumentParser) -> None:
 
 
 def _index(args: argparse.Namespace) -> int:
-    from sdretrieval.plugins.spark.building import build_shards
+    from sdretrieval.plugins.spark.building import Recipe, build_shards
     from sdretrieval.plugins.spark.runners import OnSpark
     from sdretrieval.plugins.spark.search import prepare
     from sdretrieval.plugins.spark.shards import open_collection
@@ -193,20 +188,10 @@ def _index(args: argparse.Namespace) -> int:
     if args.format == "ciff":
         raise ParameterError("--format ciff is for `sdretrieval index`", remedy="Name the texts that were indexed.")
     began = time.perf_counter()
-    building = index.building_options(args)
+    building, reading = index.building_options(args), index.reading_options(args)
+    recipe = Recipe(args.index, args.shards, building.pop("analyzer"), reading, building, args.skip_bad)
     with _spark(args) as context:
-        summary = build_shards(
-            context,
-            args.input,
-            args.index,
-            args.shards,
-            analyzer=building.pop("analyzer"),
-            reading=index.reading_options(args),
-            building=building,
-            skip_bad=args.skip_bad,
-            overwrite=args.overwrite,
-            resume=args.resume,
-        )
+        summary = build_shards(context, args.input, recipe, overwrite=args.overwrite, resume=args.resume)
         collection = open_collection(args.index, context)
         prepare(collection, OnSpark(collection, context))
     for line in _index_warnings(summary):
@@ -245,7 +230,7 @@ def _index_warnings(summary: Any) -> Iterator[str]:
 # -- search and rerank -------------------------------------------------------------------------------------------
 
 
-def _configure_ranking(parser: argparse.ArgumentParser, verb: Any) -> None:
+def _configure_search(parser: argparse.ArgumentParser, verb: Any = search) -> None:
     verb.configure(parser)
     _change_help(
         parser,
@@ -259,12 +244,16 @@ def _configure_ranking(parser: argparse.ArgumentParser, verb: Any) -> None:
     parser.add_argument("--batch", type=options.positive, default=BATCH, metavar="N", help=batch)
 
 
+def _configure_rerank(parser: argparse.ArgumentParser) -> None:
+    _configure_search(parser, rerank)
+
+
 def _rank(args: argparse.Namespace) -> int:
     from sdretrieval.collection.trec import read_run
     from sdretrieval.core.files import atomic_writer, is_special
     from sdretrieval.plugins.spark import search as shards
     from sdretrieval.plugins.spark.shard_ranking import ShardedEngine
-    from sdretrieval.ranking.expansion import read_expanded_queries, read_expansions
+    from sdretrieval.ranking.expansion import read_expanded_queries
     from sdretrieval.ranking.retrieval import Report
 
     if args.leak_check:
@@ -285,11 +274,6 @@ def _rank(args: argparse.Namespace) -> int:
         print(f"{parts}: finished batches of this run, if there are any, are taken up", file=sys.stderr)
     saving = atomic_writer(args.save_expansion) if args.save_expansion else nullcontext()
     with _opened(args) as (collection, runner), search.writing(args, ranker.name, report) as written, saving as lines:
-        plans, dropped = None, []  # type: ignore[var-annotated]
-        if args.expansion:
-            plans = read_expansions(args.expansion, collection, getattr(args, "missing", "error"), dropped)
-        if dropped:
-            print(f"{len(dropped)} words of {args.expansion} are in no shard and were dropped", file=sys.stderr)
 
         def on_answer(answer: Any) -> None:
             written.add(answer.qid, answer.ranking)
@@ -299,7 +283,7 @@ def _rank(args: argparse.Namespace) -> int:
         batching = shards.Batching(
             batch=args.batch,
             parts=parts,
-            plans=plans,
+            plans=search.replayed_plans(args, collection),
             with_expansions=lines is not None,
             on_answer=on_answer,
             report=report,
@@ -389,18 +373,8 @@ def _drift(args: argparse.Namespace) -> int:
 # action -> (help, its flags, what it does, examples)
 ACTIONS: dict[str, tuple[str, Callable, Callable, str]] = {
     "index": ("turn a corpus into a collection of Lucene shards, in parallel", _configure_index, _index, INDEX_EXAMPLE),
-    "search": (
-        "rank a sharded collection for topics; a TREC run",
-        lambda parser: _configure_ranking(parser, search),
-        _rank,
-        SEARCH_EXAMPLE,
-    ),
-    "rerank": (
-        "rescore the documents of a TREC run over shards",
-        lambda parser: _configure_ranking(parser, rerank),
-        _rank,
-        RERANK_EXAMPLE,
-    ),
+    "search": ("rank a sharded collection for topics; a TREC run", _configure_search, _rank, SEARCH_EXAMPLE),
+    "rerank": ("rescore the documents of a TREC run over shards", _configure_rerank, _rank, RERANK_EXAMPLE),
     "classify": ("label every document of a sharded collection", _configure_classify, _classify, CLASSIFY_EXAMPLE),
     "drift": ("how often words are used over time, over all shards", _configure_drift, _drift, DRIFT_EXAMPLE),
 }

@@ -27,7 +27,7 @@ examples:
     sdretrieval tdt qrels.txt RM=runs/rm.trec SD=runs/sd.trec --documents 21578 --baseline RM --det det.png
 
   every story, for a program:
-    sdretrieval tdt qrels.txt decisions.jsonl -q -o jsonl
+    sdretrieval tdt qrels.txt decisions.jsonl -q --output-format jsonl
 
 Costs are normalised: 1 is what saying no (or yes) to everything costs. MinCost is at the best common threshold; actual
 cost is that of the decisions in the file. A document without a judgment is taken for off topic (--judged-only: left

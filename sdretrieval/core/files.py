@@ -189,7 +189,13 @@ def _layers(raw: IO[bytes], path: Path, binary: bool) -> Iterator[IO]:
     if path.suffix == ".gz":
         packed = gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0, compresslevel=6)
     stream: Any = packed if binary else io.TextIOWrapper(packed, encoding="utf-8", newline="\n")
-    yield stream
+    try:
+        yield stream
+    except BaseException:
+        if packed is not raw:  # what is left in it goes nowhere: Python 3.13 complains where it is found later
+            packed.fileobj = io.BytesIO()
+            stream.close()
+        raise
     stream.flush()
     if stream is not packed:
         stream.detach()  # so that closing the text layer does not close the file before it is synced

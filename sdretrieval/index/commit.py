@@ -18,7 +18,6 @@ from pathlib import Path
 from sdretrieval.core.errors import IndexProblem
 from sdretrieval.core.safe_json import parse_json
 
-NOTES = "sdretrieval.json"  # of indexes made before notes were part of the commit
 KEY = b"sdretrieval"  # of ours in the user data
 SEGMENTS = re.compile(r"segments(?:_([0-9a-z]+))?")  # the generation in base 36
 _SEGMENT_FILE = re.compile(r"(_[0-9a-z]+)[._].*")
@@ -40,7 +39,7 @@ class Commit:
                 f"the index {self.index} cannot be read: the checksum of {self.name} is wrong.",
                 remedy="Restore it from a copy, or re-index; `sdretrieval doctor --index …` says more.",
             )
-        return notes_in(self.data, self.index / self.name) or _notes_beside(self.index)
+        return notes_in(self.data, self.index / self.name)
 
     def fingerprint(self, *extra: str) -> str:
         """A hash that changes with every commit, and with ``extra``."""
@@ -96,15 +95,6 @@ def notes_in(data: bytes, shown: object) -> dict:
     size = next((i for i, byte in enumerate(rest[:5], 1) if byte < 0x80), 5)
     length = sum((byte & 0x7F) << 7 * i for i, byte in enumerate(rest[:size]))
     return _parsed(rest[size : size + length], shown)
-
-
-def _notes_beside(index: Path) -> dict:
-    try:
-        return _parsed((index / NOTES).read_bytes(), index / NOTES)
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except OSError as error:
-        raise IndexProblem(f"{index / NOTES} cannot be read ({error}).", remedy="Re-index, or delete it.") from None
 
 
 def _parsed(text: bytes, shown: object) -> dict:

@@ -179,7 +179,7 @@ class Snapshot:
             return self.term_ptr, self.term_docs, self.term_counts, terms
         self._looked_up += int(sizes.sum())
         ptr = np.concatenate([[0], np.cumsum(sizes)])
-        docs = np.concatenate([self.docs_of(term) for term in terms.tolist()]).astype(np.int32)
+        docs = np.concatenate([ptr[:0], *(self.docs_of(term) for term in terms.tolist())]).astype(np.int32)
         counts = row_values(self.doc_ptr, self.doc_terms, self.doc_counts, ptr, terms, docs)
         return read_only(ptr), read_only(docs), read_only(counts), np.arange(len(terms))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import shutil
 from pathlib import Path
@@ -80,14 +79,6 @@ def test_the_same_documents_come_out(rerank, given, model):
     assert said.splitlines()[-1].startswith(f"{given.with_name('run.txt')}: 5 topics, 11 documents, ")
 
 
-@pytest.mark.parametrize("model", ["rm3", "sd3"])
-def test_feedback_comes_from_the_first_documents_of_the_run(rerank, tmp_path, model):
-    rerank("--model", model, "--set", "fb_docs=2", "--save-expansion", tmp_path / "q.jsonl")
-    learnt = [json.loads(line) for line in (tmp_path / "q.jsonl").read_text().splitlines()]
-    assert {d["docid"] for d in learnt[0]["feedback"]} == {"doc05", "doc03"}
-    assert {d["docid"] for d in learnt[3]["feedback"]} == {"doc20", "doc16"}
-
-
 def test_reranking_the_first_stage_is_searching(typed, rerank, collection, tmp_path):
     """sd3 starts from bm25: over bm25's own documents both ways are the same computation."""
     search = ["search", "--index", collection.index, "--topics", collection.topics]
@@ -99,13 +90,6 @@ def test_reranking_the_first_stage_is_searching(typed, rerank, collection, tmp_p
         whole = dict(searched[qid])
         assert len(whole) > len(ranking)
         assert dict(ranking) == pytest.approx({docid: whole[docid] for docid in ranking.docids}, rel=1e-12)
-
-
-def test_hits_cut_what_comes_out(rerank):
-    whole, _ = rerank("--model", "bm25")
-    cut, _ = rerank("--model", "bm25", "--hits", 2)
-    for qid, ranking in whole.items():
-        assert cut[qid] == ranking.top(2)
 
 
 def test_run_weight_mixes_standardised_scores(rerank, given):
@@ -124,28 +108,6 @@ def test_run_weight_mixes_standardised_scores(rerank, given):
 
 def test_run_weight_out_of_range(said_no):
     assert "run_weight must be between 0 and 1; got 1.5" in said_no("--run-weight", 1.5)
-
-
-def test_threads_do_not_change_a_byte(rerank, tmp_path):
-    written = set()
-    for threads in (1, 2, 5):
-        rerank("--model", "sd", "--threads", threads)
-        written.add((tmp_path / "run.txt").read_bytes())
-    assert len(written) == 1
-
-
-def test_a_compressed_run_in_and_out(rerank, typed, flags, given, tmp_path):
-    rerank()
-    packed = tmp_path / "given.gz"
-    packed.write_bytes(gzip.compress(given.read_bytes()))
-    assert typed("rerank", *flags, "--run", packed, "--output", tmp_path / "run.txt.gz").code == 0
-    assert gzip.decompress((tmp_path / "run.txt.gz").read_bytes()) == (tmp_path / "run.txt").read_bytes()
-
-
-def test_a_saved_expansion_replays(rerank, tmp_path):
-    saved, _ = rerank("--model", "rm", "--save-expansion", tmp_path / "q.jsonl")
-    again, _ = rerank("--model", "rm", "--expansion", tmp_path / "q.jsonl")
-    assert again == saved
 
 
 def test_words_of_an_expansion_that_the_index_has_not(rerank, said_no, given, tmp_path):

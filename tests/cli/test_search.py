@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import math
 import os
 import signal
 import threading
@@ -101,12 +100,6 @@ def test_settings_and_profiles_reach_the_model(search, tmp_path):
     assert parameters("--model", "sd", "--profile", tmp_path / "mine.json")["fb_docs"] == 4
 
 
-def test_a_setting_changes_the_run(search):
-    few, _ = search("--model", "sd", "--set", "fb_docs=1")
-    many, _ = search("--model", "sd", "--set", "fb_docs=20")
-    assert few["1"] != many["1"]
-
-
 # -- how many, how fast ------------------------------------------------------------------------------------------
 
 
@@ -152,13 +145,6 @@ def test_a_saved_expansion_replays_to_the_same_run(search, tmp_path, model):
     assert (tmp_path / "again.txt").read_bytes() == (tmp_path / "run.txt").read_bytes()
 
 
-def test_an_edited_expansion_is_what_ranks(search, tmp_path, collection):
-    edited = "".join(json.dumps({"qid": str(qid), "terms": {"comet": 1.0}}) + "\n" for qid in range(1, 7))
-    (tmp_path / "q.jsonl").write_text(edited)
-    run, _ = search("--expansion", tmp_path / "q.jsonl")
-    assert all(sorted(ranking.docids) == ["doc16", "doc17"] for ranking in run.values())
-
-
 def test_a_topic_of_unknown_words_is_ranked_by_its_expansion(search, tmp_path):
     (tmp_path / "topics.tsv").write_text("7\tzzyzx\n")
     (tmp_path / "q.jsonl").write_text('{"qid": "7", "terms": {"comet": 1}}\n')
@@ -192,13 +178,6 @@ def test_judged_documents_teach(search, tmp_path, model):
     assert "learn" not in said
     listed, _ = search(*flags, "--relevant", "doc04", "--nonrelevant", "doc05", topics=tmp_path / "topic.tsv")
     assert listed == run
-
-
-def test_nonrelevant_documents_teach_sd(search, tmp_path):
-    flags = ["--model", "sd", "--relevant", "doc01"]
-    without, _ = search(*flags)
-    against, _ = search(*flags, "--nonrelevant", "doc05")
-    assert dict(against["1"])["doc05"] < dict(without["1"])["doc05"]
 
 
 def test_judgments_that_teach_nothing_are_told(search, collection, tmp_path):
@@ -373,25 +352,6 @@ def test_a_topic_of_unknown_words_has_no_documents(search, tmp_path, model):
     assert "topics 7, 8" in said
 
 
-@pytest.fixture(scope="module")
-def lonely(tmp_path_factory) -> Path:
-    """An index of a single document."""
-    from sdretrieval.cli.main import main
-
-    folder = tmp_path_factory.mktemp("lonely")
-    (folder / "one.jsonl").write_text('{"id": "only", "contents": "the lighthouse keeper keeps the lighthouse"}\n')
-    assert main(["index", "--input", str(folder / "one.jsonl"), "--index", str(folder / "index")]) == 0
-    return folder / "index"
-
-
-@pytest.mark.parametrize("model", OWN + LUCENE)
-def test_a_collection_of_one_document(search, lonely, tmp_path, model):
-    (tmp_path / "topics.tsv").write_text("1\tlighthouse\n")
-    run, _ = search("--index", lonely, "--model", model, topics=tmp_path / "topics.tsv")
-    assert run["1"].docids == ["only"]
-    assert math.isfinite(run["1"].scores[0])
-
-
 # -- interruption ------------------------------------------------------------------------------------------------
 
 # Waits once work has begun until the signal is on its way, so that it comes in the middle; all told through files.
@@ -408,28 +368,15 @@ def slowly(self, query, statistics):
     return first(self, query, statistics)
 model.first = slowly
 """
-SLOW_WRITING = """
-import pathlib, time
-from sdretrieval.collection.records import Ranking
-walk = Ranking.__iter__
-def slowly(self):
-    if "doc17" in self.docids:
-        pathlib.Path({mark!r}).touch()
-        while not pathlib.Path({sent!r}).exists():
-            time.sleep(0.01)
-    return walk(self)
-Ranking.__iter__ = slowly
-"""
 
 
-@pytest.mark.parametrize("code", [SLOW_RANKING, SLOW_WRITING], ids=["ranking", "writing"])
-def test_ctrl_c_leaves_the_old_run_and_nothing_else(started, ended, collection, tmp_path, code):
+def test_ctrl_c_leaves_the_old_run_and_nothing_else(started, ended, collection, tmp_path):
     mark, sent, folder = tmp_path / "mark", tmp_path / "sent", tmp_path / "runs"
     folder.mkdir()
     (folder / "run.txt").write_text("an earlier run\n")
     words = ["search", "--index", collection.index, "--topics", collection.topics, "--output", folder / "run.txt"]
     words += ["--save-expansion", folder / "q.jsonl", "--threads", 2]
-    process = started(*words, code=code.format(mark=str(mark), sent=str(sent)))
+    process = started(*words, code=SLOW_RANKING.format(mark=str(mark), sent=str(sent)))
     deadline = time.monotonic() + 300
     while not mark.exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -439,6 +386,5 @@ def test_ctrl_c_leaves_the_old_run_and_nothing_else(started, ended, collection, 
     outcome = ended(process)
     assert (outcome.code, outcome.out) == (130, "")
     assert outcome.err == "sdretrieval search: interrupted; nothing half-written was left behind\n"
-    left = {path.name for path in folder.iterdir()}
-    assert left == ({"run.txt", "q.jsonl"} if code is SLOW_WRITING else {"run.txt"})
+    assert [path.name for path in folder.iterdir()] == ["run.txt"]
     assert (folder / "run.txt").read_text() == "an earlier run\n"

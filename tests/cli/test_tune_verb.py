@@ -64,20 +64,6 @@ def test_the_printed_number_is_what_the_trace_says(typed, flags, tmp_path):
     assert f"{tmp_path / 'best.json'}: 7 settings, " in outcome.err
 
 
-def test_the_values_are_those_of_searching_with_the_setting(typed, flags, collection, tmp_path):
-    typed("tune", *flags, *GRID)
-    _, lines = read_trace(tmp_path / "best.json.trace.jsonl")
-    chosen = lines[3]
-    settings = [word for name, value in chosen["settings"].items() for word in ("--set", f"{name}={value}")]
-    words = ["--index", collection.index, "--topics", collection.topics, "--output", tmp_path / "run.txt"]
-    typed("search", *words, "--model", "sd3", *settings)
-    outcome = typed(
-        "evaluate", collection.qrels, tmp_path / "run.txt", "--measures", "AP", "-q", "--output-format", "jsonl"
-    )
-    measured = {row["query_id"]: row["value"] for row in map(json.loads, outcome.out.splitlines())}
-    assert {qid: measured[qid] for qid in chosen["values"]} == pytest.approx(chosen["values"])
-
-
 def test_search_and_rerank_take_the_profile(typed, flags, collection, tmp_path):
     typed("tune", *flags, *GRID)
     profile = json.loads((tmp_path / "best.json").read_text())
@@ -106,12 +92,6 @@ def test_other_methods_go_on_from_the_same_trace(typed, flags, tmp_path, method)
     assert again.out == first.out
     assert f"{len(lines)} settings, {len(lines)} of them from the trace" in again.err
     assert len(read_trace(trace)[1]) == len(lines)
-
-
-def test_threads_and_seed(typed, flags, tmp_path):
-    outs = [typed("tune", *flags, *GRID, "--threads", n, "--trace", tmp_path / f"{n}.jsonl").out for n in (1, 2)]
-    assert outs[0] == outs[1]
-    assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
 
 
 def test_reranking_is_tuned_on_the_documents_of_the_run(typed, flags, collection, tmp_path):
@@ -242,19 +222,3 @@ def test_qrels_of_other_topics(refused, flags, tmp_path):
     (tmp_path / "qrels.txt").write_text("1 0 doc01 1\n2 0 doc06 0\n99 0 doc01 1\n")
     told = refused("tune", *flags, "--qrels", tmp_path / "qrels.txt")
     assert "1 of the topics have relevant documents in the qrels: tuning needs at least 2" in told
-
-
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        (b"no line ends here", "trace.jsonl: not a trace: "),
-        (b"\xff\xfe\n", "trace.jsonl:1: not a trace line: "),
-        (b"1\tflood\n", "trace.jsonl:1: not a trace line: "),
-        (b'{"settings": {}}\n', "trace.jsonl:1: not a trace line: no 'tuning'"),
-    ],
-)
-def test_what_is_no_trace(refused, flags, tmp_path, content, told):
-    trace = tmp_path / "trace.jsonl"
-    trace.write_bytes(content)
-    assert told in refused("tune", *flags, "--trace", trace)
-    assert trace.read_bytes() == content

@@ -35,7 +35,7 @@ from sdretrieval.index.snapshot import Snapshot, open_snapshot
 from sdretrieval.learn.tracking.state import CHECKPOINT, load_tracker, save_tracker
 from sdretrieval.ranking.manifest import check_belongs, manifest_path
 
-STOPS = int(os.environ.get("FAULTS", "30"))
+STOPS = int(os.environ.get("FAULTS", "20"))
 pytestmark = [pytest.mark.java, pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's /proc")]
 
 

@@ -73,8 +73,10 @@ def test_rm3_has_the_documented_map(cacm, first_stage, documented):
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("first_stage", ["bm25", "ql"])
-@pytest.mark.parametrize(("fb_docs", "fb_terms", "original_query_weight"), [(10, 10, 0.5), (5, 30, 0.25)])
+@pytest.mark.parametrize(
+    ("first_stage", "fb_docs", "fb_terms", "original_query_weight"),
+    [("bm25", 10, 10, 0.5), ("ql", 10, 10, 0.5), ("ql", 5, 30, 0.25)],
+)
 def test_rm3_is_anserinis_term_by_term(cacm, first_stage, fb_docs, fb_terms, original_query_weight):
     """Every topic's expanded query (every fourth with other settings) is the one that Rm3Reranker ran, and its
     best documents have the scores that it gave them.

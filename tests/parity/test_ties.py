@@ -60,7 +60,7 @@ _near_ties = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.dictionaries(st.text("aAb09é漢\U0001f600-", min_size=1, max_size=4), _near_ties, min_size=1))
 def test_any_list(scores):
     """Ties of three kinds: equal doubles, doubles equal as floats, and neighbours that are just not equal."""

@@ -20,7 +20,7 @@ from sdretrieval.learn.classify import (
     break_even_precision,
 )
 
-SETTINGS = settings(max_examples=40, deadline=None)
+SETTINGS = settings(max_examples=25, deadline=None)
 shares = st.sampled_from([1e-6, 1e-3, 0.1, 0.5, 0.9, 0.999])
 additives = st.sampled_from([1e-5, 0.1, 1.0, 10.0])
 scales = st.sampled_from([0.1, 1.0, 30.0, 1e4])

@@ -26,7 +26,7 @@ def frames(draw) -> tuple:
 GAMMAS = st.tuples(st.sampled_from([1e-3, 0.1, 1.0, 30.0]), st.sampled_from([0.0, 1.0, 50.0, 1e4]))
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(frames(), GAMMAS, st.integers(1, 4))
 def test_the_minimum_of_12_is_a_minimum(frame: tuple, gammas: tuple[float, float], neighbours: int) -> None:
     """Zero gradient in w, of an objective that is strictly convex: nothing else is the minimum."""
@@ -45,7 +45,7 @@ def test_the_minimum_of_12_is_a_minimum(frame: tuple, gammas: tuple[float, float
         np.testing.assert_allclose(answer.values[:, 0], f, atol=1e-9 * scale)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(frames())
 def test_projection_keeps_the_values_and_is_shortest(frame: tuple) -> None:
     X, _, w = frame
@@ -55,7 +55,7 @@ def test_projection_keeps_the_values_and_is_shortest(frame: tuple) -> None:
         np.testing.assert_allclose(X.T @ a, np.linalg.pinv(X) @ (X @ w), atol=1e-7)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(frames(), GAMMAS, st.randoms(use_true_random=False))
 def test_order_changes_nothing(frame: tuple, gammas: tuple[float, float], random) -> None:
     X, y, _ = frame
@@ -69,7 +69,7 @@ def test_order_changes_nothing(frame: tuple, gammas: tuple[float, float], random
         np.testing.assert_allclose(mixed, plain, atol=1e-7)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.lists(frames(), min_size=1, max_size=3), GAMMAS)
 def test_offline_is_no_worse_than_online_on_its_own_objective(many: list, gammas: tuple[float, float]) -> None:
     """The online functions are one candidate for (6); with one frame they are SSL's, and the minimum."""

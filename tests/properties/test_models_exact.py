@@ -156,7 +156,7 @@ def test_judged_feedback_is_the_equation(model: str, data: st.DataObject):
 
 
 @pytest.mark.parametrize("first_stage", ["bm25", "ql"])
-@examples(15)
+@examples(10)
 @given(data=st.data())
 def test_anserini_mode_is_anserinis_rm3(first_stage: str, data: st.DataObject):
     """In single precision, as Anserini: equal to 1e-6."""
@@ -174,7 +174,7 @@ def test_anserini_mode_is_anserinis_rm3(first_stage: str, data: st.DataObject):
 
 
 @pytest.mark.parametrize("scoring", ["bm25", "ql"])
-@examples(15)
+@examples(10)
 @given(data=st.data())
 def test_anserini_mode_is_anserinis_axiomatic_feedback(scoring: str, data: st.DataObject):
     """With a pool of the whole collection; in single precision, as Anserini."""
@@ -191,7 +191,7 @@ def test_anserini_mode_is_anserinis_axiomatic_feedback(scoring: str, data: st.Da
 
 
 @pytest.mark.parametrize("scoring", ["exact", "anserini"])
-@examples(12)
+@examples(8)
 @given(data=st.data())
 def test_bm25prf_in_either_mode(scoring: str, data: st.DataObject):
     """Where no offers tie, Java's order of words decides nothing."""
@@ -202,7 +202,7 @@ def test_bm25prf_in_either_mode(scoring: str, data: st.DataObject):
 
 
 @pytest.mark.parametrize("posterior", ["approximate", "exact"])
-@examples(15)
+@examples(10)
 @given(data=st.data())
 def test_the_bound_is_the_mixtures_and_never_falls(posterior: str, data: st.DataObject):
     corpus = data.draw(corpora(min_docs=2))
@@ -221,7 +221,7 @@ def test_the_bound_is_the_mixtures_and_never_falls(posterior: str, data: st.Data
     assert_same_ranking(result, answer, corpus)
 
 
-@examples(15)
+@examples(10)
 @given(data=st.data())
 def test_dense_model_is_kept_whole(data: st.DataObject):
     """What the sparse form says about the whole vocabulary is the dense model, word by word."""
@@ -242,7 +242,7 @@ def test_dense_model_is_kept_whole(data: st.DataObject):
 
 
 @pytest.mark.parametrize("model", SETTINGS)
-@examples(8)
+@examples(5)
 @given(data=st.data())
 def test_order_of_documents_and_words_does_not_matter(model: str, data: st.DataObject):
     """Rows and columns shuffled: the same list to the last bit. Only the docid may decide ties."""
@@ -260,7 +260,7 @@ def test_order_of_documents_and_words_does_not_matter(model: str, data: st.DataO
 
 
 @pytest.mark.parametrize("model", [m for m in SETTINGS if m != "tfidf"])
-@examples(8)
+@examples(5)
 @given(data=st.data())
 def test_spelling_does_not_matter(model: str, data: st.DataObject):
     """Words renamed so that the vocabulary sorts otherwise: the same scores, up to the order of additions."""
@@ -279,7 +279,7 @@ def test_spelling_does_not_matter(model: str, data: st.DataObject):
     assert_scores(first.scores, np.array([scores[d] for d in first.docs.tolist()]))
 
 
-@examples(15)
+@examples(10)
 @given(data=st.data())
 def test_rm3_with_all_weight_on_the_query_ranks_as_ql(data: st.DataObject):
     corpus = data.draw(corpora())
@@ -297,7 +297,7 @@ def test_rm3_with_all_weight_on_the_query_ranks_as_ql(data: st.DataObject):
 
 
 @pytest.mark.parametrize("model", SETTINGS)
-@examples(6)
+@examples(5)
 @given(data=st.data())
 def test_threads_and_company_do_not_matter(model: str, data: st.DataObject):
     """Bit by bit: alone or among other queries, with one thread or with three."""
@@ -315,7 +315,7 @@ def test_threads_and_company_do_not_matter(model: str, data: st.DataObject):
 
 
 @pytest.mark.parametrize("model", ["bm25", "ql", "rm", "rm3", "sd", "sd3", "tfidf"])
-@examples(8)
+@examples(5)
 @given(data=st.data())
 def test_narrow_and_wide_walks_agree(model: str, data: st.DataObject):
     """Bit by bit, so that it does not matter which is taken."""
@@ -345,7 +345,7 @@ def test_the_size_of_blocks_does_not_matter(sums: int, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("model", ["rm", "sd", "rm3", "sd3", "tfidf"])
-@examples(12)
+@examples(8)
 @given(data=st.data())
 def test_pruning_to_every_word_changes_nothing_and_to_fewer_says_so(model: str, data: st.DataObject):
     corpus = data.draw(corpora())

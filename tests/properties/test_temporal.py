@@ -13,7 +13,7 @@ from sdretrieval.estimate.time.kernels import Kernel, kernel_names
 from sdretrieval.estimate.time.local_likelihood import LocalLikelihood
 from sdretrieval.estimate.time.penalised import POWERS, estimate, penalties, solve
 
-SETTINGS = settings(max_examples=40, deadline=None)
+SETTINGS = settings(max_examples=25, deadline=None)
 kernels = st.builds(Kernel, st.sampled_from(kernel_names()), st.booleans())
 whole_times = st.integers(-50, 50)  # whole numbers, so that shifts and scales by powers of two are exact
 

@@ -11,7 +11,7 @@ from sdretrieval.learn.lcsc.contexts import KERNELS, local_contexts
 from sdretrieval.learn.lcsc.dictionary import project_in_place
 from sdretrieval.learn.lcsc.sequences import sequences
 
-SETTINGS = settings(max_examples=40, deadline=None)
+SETTINGS = settings(max_examples=25, deadline=None)
 documents = st.lists(st.lists(st.sampled_from("abcdefg"), max_size=12), min_size=1, max_size=5)
 vectors = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=30)
 

@@ -24,7 +24,7 @@ from sdretrieval.collection.trec import (
 from sdretrieval.core.errors import InputError, ParameterError
 from sdretrieval.core.times import format_time, parse_time
 
-quick = settings(max_examples=60, deadline=None)
+quick = settings(max_examples=40, deadline=None)
 
 # Any word of Unicode: neither spaces nor controls nor half characters.
 words = st.text(st.characters(exclude_categories=("Z", "C")), min_size=1, max_size=8)
@@ -102,7 +102,7 @@ def test_tsv_topics_come_back(topics):
     assert through(write_topics, read, topics) == topics
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.text() | st.text("0123456789-+:.TZ ,JanFebSunGMT") | st.integers() | st.floats() | st.binary())
 def test_any_value_is_a_time_or_refused(value):
     try:

@@ -22,7 +22,7 @@ SETTINGS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, derandomize=True, deadline=None, database=None)
+@settings(max_examples=90, derandomize=True, deadline=None, database=None)
 @given(
     texts=st.lists(st.lists(WORDS, max_size=40), min_size=1, max_size=8).filter(any),
     words=st.lists(st.sampled_from("abcdefx"), min_size=1, max_size=5),
@@ -40,7 +40,7 @@ def test_search_and_rerank_are_the_equation(texts, words, values):
     assert again.scores == pytest.approx(expected[again.docs], abs=1e-12)
 
 
-@settings(max_examples=60, derandomize=True, deadline=None, database=None)
+@settings(max_examples=40, derandomize=True, deadline=None, database=None)
 @given(
     texts=st.lists(st.lists(WORDS, max_size=30), min_size=1, max_size=8).filter(any),
     words=st.lists(st.sampled_from("abcdefx"), min_size=1, max_size=5),

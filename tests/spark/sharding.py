@@ -135,7 +135,7 @@ class InMemory(Collection):
 
     @cached_property
     def totals(self) -> Totals:
-        return Here(self).reduce(Totals.of, None, with_totals=False)
+        return Here(self).reduce(Totals.of, None)
 
     def analyze(self, text: str) -> list[str]:
         return text.split()
@@ -147,19 +147,16 @@ class Here:
     def __init__(self, collection: Collection) -> None:
         self.collection, self._shards = collection, {}
 
-    def _shard(self, number: int, with_totals: bool = True) -> Shard:
-        if not with_totals:
-            return Shard(self.collection.snapshot(number), None, number)
+    def _shard(self, number: int) -> Shard:
         if number not in self._shards:
-            self._shards[number] = Shard(self.collection.snapshot(number), self.collection.totals, number)
+            self._shards[number] = Shard(self.collection, number)
         return self._shards[number]
 
     def ask(self, request: Callable, shared: Any, own: Mapping[int, Any]) -> list[tuple[int, Any]]:
         return [(n, request(self._shard(n), shared, mine)) for n, mine in own.items()]
 
-    def reduce(self, request: Callable, shared: Any, *, with_totals: bool = True) -> Any:
-        numbers = range(self.collection.n_shards)
-        return reduce(plus, [request(self._shard(n, with_totals), shared) for n in numbers])
+    def reduce(self, request: Callable, shared: Any) -> Any:
+        return reduce(plus, [request(self._shard(n), shared) for n in range(self.collection.n_shards)])
 
 
 def engine_of(collection: Collection | Sequence[Snapshot], threads: int = 1) -> ShardedEngine:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -70,15 +69,14 @@ def topics(sharding) -> list[Topic]:
 # -- batches -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("line", [None, "{}"])
-def test_a_kept_batch_comes_back(tmp_path, line):
+def test_a_kept_batch_comes_back(tmp_path):
     late = TimeNote("recency", 0.5, 0.1, 20.0, float("inf"), True, ((10**12, 0.5), (10**12 + 1, -0.2)))
     notes = [PruneNote(0.25), TimeNote("recency", 0.5, 0.1, 20.0, float("inf"), False), late]
     answers = [
-        Answer("1", Ranking(["d1", "dé"], [2.5, 0.1 + 0.2]), False, 3, notes, line),
-        Answer("2", Ranking([], []), True, expansion=line),
+        Answer("1", Ranking(["d1", "dé"], [2.5, 0.1 + 0.2]), False, 3, notes, "{}"),
+        Answer("2", Ranking([], []), True),
     ]
-    parts = Parts(tmp_path / "run.parts", "key", with_expansions=line is not None)
+    parts = Parts(tmp_path / "run.parts", "key")
     assert parts.load(0, ["1", "2"]) is None
     parts.save(0, answers)
     found = parts.load(0, ["1", "2"])
@@ -101,19 +99,6 @@ def test_answers_are_handed_on_as_they_come_and_not_kept(engine, topics, batch):
     seen.clear()
     assert len(rerank(engine, wanted, topics, ranker("rm"), batching=how)) == 0
     assert dict(seen) == rerank(engine, wanted, topics, ranker("rm")).rankings
-
-
-def test_rankings_of_a_few_batches_are_in_memory_however_many_topics_there_are(engine, topics):
-    many, most = [Topic(f"{topic.qid}-{i}", topic.text) for i in range(20) for topic in topics], [0]
-
-    def count(answer: Answer) -> None:
-        most[0] = max(most[0], sum(type(found) is Ranking for found in gc.get_objects()))
-
-    gc.collect()
-    gc.freeze()  # what is there by now is not counted
-    search(engine, many, ranker("bm25"), hits=5, batching=Batching(batch=2, on_answer=count))
-    # A batch that is handed on; two for each topic (the engine's own, unused, one).
-    assert 0 < most[0] <= 2 * 2 + 2 < len(many)
 
 
 # -- what waits of a stopped run ---------------------------------------------------------------------------------
@@ -143,6 +128,8 @@ def test_a_stopped_run_goes_on_after_its_last_batch(engine, topics, tmp_path):
     assert found == wanted and not set(done) & set(ranked) and "3" in ranked
     assert ranked_by(engine, topics, tmp_path)[1] == []
     assert len(ranked_by(engine, topics, tmp_path, "bm25")[1]) == len(topics), "another model takes up nothing"
+    again = ranked_by(engine, topics, tmp_path, with_expansions=True)[1]
+    assert len(again) == len(topics), "nor does a run that saves the queries as well"
 
 
 def lines_of(engine, topics: Sequence[Topic], **options) -> list[str]:
@@ -161,13 +148,6 @@ def test_a_resumed_run_saves_what_was_estimated_before(engine, topics, tmp_path)
     lines.clear()
     ranked = ranked_by(engine, topics, tmp_path, **how)[1]
     assert lines == wanted and not {"0", "1"} & set(ranked), "taken up, not estimated again"
-
-
-def test_a_part_without_expansions_is_done_again_where_they_are_wanted(engine, topics, tmp_path):
-    stop(engine, topics, tmp_path)
-    everything = [topic.qid for topic in topics]
-    assert ranked_by(engine, topics, tmp_path, with_expansions=True)[1] == everything
-    assert ranked_by(engine, topics, tmp_path)[1] == [], "and one with them serves a run that wants none"
 
 
 def test_other_plans_take_up_nothing(engine, shared, topics, tmp_path):
@@ -222,19 +202,6 @@ def test_the_lines_are_the_one_index_s_and_replay_to_the_same_run(case, engine, 
         assert dict(again) == {answer.qid: answer.ranking for answer in answers}
 
 
-def test_an_edited_line_is_what_ranks(engine, sharding, topics, tmp_path):
-    lines = lines_of(engine, topics)
-    record = json.loads(lines[0])
-    record["terms"] = {sharding.words[11]: 1.0, sharding.words[60]: 0.25}
-    file = saved(tmp_path / "edited.jsonl", [json.dumps(record), *lines[1:]])
-    plans = read_expansions(file, engine.collection)
-    run, found = (search(engine, topics, ranker("sd3"), hits=20, batching=Batching(plans=p)) for p in (None, plans))
-    replayed = replaying(ranker("sd3"), read_expansions(file, sharding.whole))
-    wanted = one_index(sharding.whole, replayed, queries_of(sharding.whole, topics), hits=20)
-    assert found["0"] != run["0"] and found["1"] == run["1"]
-    assert {qid: ranking.docids for qid, ranking in found.items()} == {q: r.docids for q, r in wanted.items()}
-
-
 def test_pruned_and_judged(engine, sharding, topics):
     """What is saved is the plan that ranked; judged documents are named, whatever shard they are in."""
     docids = sorted(sharding.docids)
@@ -278,24 +245,3 @@ def test_topics_given_twice_and_bad_hits_are_refused(engine, topics):
         search(engine, [topics[0], topics[0]], ranker("bm25"))
     with pytest.raises(ParameterError, match="hits must be at least 1"):
         search(engine, topics, ranker("bm25"), hits=0)
-
-
-def test_judged_documents_that_no_shard_has_teach_nothing(engine, topics):
-    unknown = Qrels({"0": {"nowhere": 1, "nor here": 0}})
-    plain, judged = (search(engine, topics, ranker("sd3"), hits=20, judged=j) for j in (None, unknown))
-    assert plain == judged
-
-
-def test_words_that_no_shard_has(engine, tmp_path):
-    file = saved(tmp_path / "x.jsonl", ['{"qid": "0", "terms": {"ä0": 1}}', '{"qid": "1", "terms": {"nowhere": 1}}'])
-    with pytest.raises(InputError, match=r"x\.jsonl:2: topic '1': word 'nowhere' is not in index 'in memory'"):
-        read_expansions(file, engine.collection)
-    dropped: list[str] = []
-    plans = read_expansions(file, engine.collection, "drop", dropped)
-    assert dropped == ["nowhere"] and len(plans["1"].model) == 0
-
-
-def test_a_topic_without_a_line(engine, topics, tmp_path):
-    plans = read_expansions(saved(tmp_path / "x.jsonl", ['{"qid": "0", "terms": {"ä0": 1}}']), engine.collection)
-    with pytest.raises(InputError, match="topic '1' has no expansion in the file"):
-        search(engine, topics, ranker("sd3"), batching=Batching(plans=plans))

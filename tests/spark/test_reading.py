@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -109,15 +110,15 @@ def test_small_files_share_a_task_and_keep_their_order(tmp_path, monkeypatch):
 
 
 class Elsewhere:
-    """A client that copies from a local folder: what stands behind mem://."""
+    """A client that copies from a local folder, what stands behind mem://, or has a problem."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.calls = folder, []
+    def __init__(self, folder: Path | None, problem: Exception | None = None) -> None:
+        self.folder, self.problem, self.calls = folder, problem, []
 
     def get(self, addresses, local):
-        import shutil
-
         self.calls.append(list(addresses))
+        if self.problem:
+            raise self.problem
         for address in addresses:
             shutil.copy(self.folder / address.removeprefix("mem://"), local)
 
@@ -131,7 +132,7 @@ def test_files_at_an_address_are_named_by_it(tmp_path, monkeypatch):
     for name in names:
         (tmp_path / "there" / name).write_text(f'{{"id": "{name}", "contents": "x"}}\nbroken\n')
     client = Elsewhere(tmp_path / "there")
-    files = [File(f"mem://{name}", name, 50, 0, True) for name in names]
+    files = [File(f"mem://{name}", name, 50, 0, True) for name in (*names, names[0])]  # one of them twice
     found = read([list(enumerate(map(Piece, files)))], storage=client)
     assert [each[2:] for each in found if isinstance(each, tuple)] == [(file.place, 1) for file in files]
     assert [each.split(" ")[0] for each in found if isinstance(each, str)] == [f"{file.place}:2:" for file in files]
@@ -139,19 +140,12 @@ def test_files_at_an_address_are_named_by_it(tmp_path, monkeypatch):
     assert not list((tmp_path / "scratch").iterdir())
 
 
-class Away:
-    def __init__(self, problem: Exception) -> None:
-        self.problem = problem
-
-    def get(self, addresses, local):
-        raise self.problem
-
-
 REMOTE = [(0, Piece(File("mem://a.jsonl", "a.jsonl", 50, 0, True)))]
 
 
 def test_a_file_that_was_lost_is_not_skipped_as_bad():
-    ((_, found),) = Reading({}, skip_bad=True, storage=Away(StorageProblem("gone", missing=True)))(REMOTE)
+    away = Elsewhere(None, StorageProblem("gone", missing=True))
+    ((_, found),) = Reading({}, skip_bad=True, storage=away)(REMOTE)
     assert isinstance(found, Bad) and found.is_fatal and "gone" in found.error.message
 
 
@@ -166,19 +160,13 @@ def test_a_file_that_was_lost_is_not_skipped_as_bad():
 def test_what_another_machine_may_do_leaves_the_task(problem, told):
     """So that Spark tries it there; what is left when it gives up is said without a traceback."""
     with pytest.raises(WorkerProblem) as caught:
-        list(Reading({}, skip_bad=True, storage=Away(problem))(REMOTE))
+        list(Reading({}, skip_bad=True, storage=Elsewhere(None, problem))(REMOTE))
     with pytest.raises(SdretrievalError) as plain, plain_errors():
         raise RuntimeError(
             f"Job aborted\n  File ...\nmodule.WorkerProblem: {caught.value}\n\n\tat java.lang.Thread.run"
         )
     assert told in plain.value.message and "java" not in str(plain.value)
     assert plain.value.remedy
-
-
-def test_the_same_file_at_an_address_twice(tmp_path):
-    (tmp_path / "a.jsonl").write_text('{"id": "a", "contents": "x"}\n')
-    task = [(number, piece) for number in (0, 1) for _, piece in REMOTE]
-    assert [docid for docid, *_ in read([task], storage=Elsewhere(tmp_path))] == ["a", "a"]
 
 
 def test_a_damaged_member_of_an_archive_leaves_the_others(tmp_path):
@@ -194,15 +182,6 @@ def test_a_damaged_member_of_an_archive_leaves_the_others(tmp_path):
     assert [each[0] for each in found if isinstance(each, tuple)] == wanted == ["b"]
     told = sorted(each for each in found if isinstance(each, str))
     assert len(told) == problems.count == 2 and "!../c.jsonl: a member" in told[0] and "!a.txt.gz" in told[1]
-
-
-def test_what_only_looks_like_bz2_is_bad_input(tmp_path):
-    path = tmp_path / "docs.jsonl"
-    path.write_bytes(b"BZh is how this line begins\n" * 20)
-    (told,) = read([[(0, Piece(File(str(path), path.name, 1, 0)))]])
-    assert told.startswith(f"{path}:") and "damaged bzip2 data" in told
-    problems = Problems(skip=True)
-    assert list(Reader(problems=problems).read([path])) == [] and problems.count == 1
 
 
 def test_a_file_that_this_worker_does_not_see(tmp_path):

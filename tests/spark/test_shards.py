@@ -17,7 +17,7 @@ from sdretrieval.core.errors import IndexProblem, ParameterError, SdretrievalErr
 from sdretrieval.core.timeline import coarse_resolution, timeline
 from sdretrieval.estimate.time.drift import analyse
 from sdretrieval.index.past_statistics import PastStatistics
-from sdretrieval.plugins.spark import BATCH, session
+from sdretrieval.plugins.spark import session
 from sdretrieval.plugins.spark.building import Target, check_apart, shard_of
 from sdretrieval.plugins.spark.drifting import drift
 from sdretrieval.plugins.spark.shard_ranking import ShardOptions
@@ -151,8 +151,6 @@ def test_names_in_a_manifest_stay_below_it(name):
 def test_an_address_is_no_folder():
     with pytest.raises(ParameterError, match="only Spark can reach it"):
         open_collection("hdfs://head/collections/news")
-    with pytest.raises(ParameterError, match="two slashes"):
-        open_collection(Path("hdfs://head/collections/news"))
 
 
 def test_a_lost_or_shortened_file_of_a_shard_is_named(tmp_path):
@@ -166,17 +164,14 @@ def test_a_lost_or_shortened_file_of_a_shard_is_named(tmp_path):
     ):
         with pytest.raises(IndexProblem, match=told) as caught:
             collection.snapshot(number)
-        assert "--resume" in str(caught.value)
+        assert "built anew meanwhile" in str(caught.value) and "--resume" in str(caught.value)
 
 
-def test_a_worker_keeps_shards_open_and_notices_where_they_are_not_the_drivers(tmp_path):
+def test_a_worker_keeps_shards_open_and_notices_where_they_are_not_mounted(tmp_path):
     collection = write_collection(tmp_path / "c", Sharding(1).shards(2))
     InMemory([collection.snapshot(n) for n in range(2)]).totals.save(collection.totals_folder)
     sent = pickle.loads(pickle.dumps(collection.for_workers()))
     assert open_shard(sent, 1) is open_shard(sent, 1)
-    write_collection(tmp_path / "c", Sharding(2).shards(2))
-    with pytest.raises(IndexProblem, match="was built anew while this command ran"):
-        open_shard(sent, 0)
     (tmp_path / "c").rename(tmp_path / "unmounted")
     with pytest.raises(SdretrievalError, match="on a worker: ") as caught:
         open_shard(sent, 0)
@@ -278,22 +273,6 @@ def test_a_collection_is_not_built_over_its_input(tmp_path):
 
 
 # -- the command line --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("action", "hidden", "told"),
-    [
-        ("index", ("--dataset", "--threads"), "replace a collection"),
-        ("search", ("--leak-check",), f"(default: {BATCH})"),
-        ("rerank", ("--leak-check", "--run-weight"), "threads of the driver"),
-        ("drift", (), "or its address"),
-    ],
-)
-def test_help_shows_what_is_offered(capsys, action, hidden, told):
-    with pytest.raises(SystemExit):
-        main(["spark", action, "--help"])
-    shown = " ".join(capsys.readouterr().out.split())
-    assert told in shown and not any(flag in shown for flag in hidden)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from sdretrieval.core.errors import IndexProblem, ParameterError, SdretrievalErr
 from sdretrieval.core.timeline import DAY, WEEK
 from sdretrieval.estimate.time.drift import analyse
 from sdretrieval.index.snapshot_format import ARRAYS
-from sdretrieval.plugins.spark import building, copies, reading, storage
+from sdretrieval.plugins.spark import building, copies, storage
 from sdretrieval.plugins.spark.copies import cache_folder, local_copy
 from sdretrieval.plugins.spark.runners import OnSpark
 from sdretrieval.plugins.spark.search import prepare
@@ -444,9 +444,6 @@ def test_a_lost_file_is_named(spark, built, there):
     shutil.copytree(built, folder)
     lost = next(folder.glob("shard-00001.snapshot/*/doc_terms.bin"))
     lost.unlink()
-    cut = next(folder.glob("shard-00002.snapshot/*/times.bin"))
-    cut.write_bytes(cut.read_bytes()[:-8])
-    cut.with_name(".times.bin.crc").unlink()
     shutil.rmtree(folder / "shard-00000.snapshot")
     collection = open_collection(address, spark)
     with pytest.raises(IndexProblem) as caught:
@@ -454,8 +451,6 @@ def test_a_lost_file_is_named(spark, built, there):
     inside = f"{address}/shard-00001.snapshot/{lost.parent.name}"
     assert f"shard shard-00001 (2 of 3) of {address}: {inside}: doc_terms.bin" in str(caught.value)
     assert "--resume" in str(caught.value)
-    with pytest.raises(IndexProblem, match=r"shard-00002 \(3 of 3\).*times.bin has \d+ bytes instead of"):
-        collection.snapshot(2)
     for client in (collection, collection.for_workers()):
         with pytest.raises(IndexProblem, match=rf"shard-00000 \(1 of 3\).*{address}/shard-00000.sna"):
             client.snapshot(0)
@@ -475,9 +470,11 @@ def test_a_collection_without_sums_is_summed_there(spark, there):
     assert_same({result.query.qid: result.ranking for result in found}, wanted)
 
 
-def test_a_stopped_build_goes_on_with_what_is_whole(built, there, spark, capsys):
+@pytest.mark.parametrize("is_mounted", [False, True])
+def test_a_stopped_build_goes_on_with_what_is_whole(built, there, spark, capsys, is_mounted):
     """A shard in place, a whole attempt that no driver put there, and one that was cut short."""
-    address, folder = "viewfs://cluster/data/stopped", there / "stopped"
+    folder = there / f"stopped-{is_mounted}"
+    address = folder if is_mounted else f"viewfs://cluster/data/{folder.name}"
     shutil.copytree(built, folder)
     (folder / "collection.json").unlink()
     for n in (1, 2):
@@ -509,9 +506,7 @@ def test_an_attempt_that_comes_after_the_build_has_ended_leaves_nothing(built, t
         folder.mkdir()
         if name == "ended":
             shutil.copy(built / "collection.json", folder)
-        recipe = building.Recipe(
-            f"viewfs://cluster/data/{name}", 1, storage=Hadoop(spark).for_workers(), is_remote=True
-        )
+        recipe = building.Recipe(f"viewfs://cluster/data/{name}", 1, storage=Hadoop(spark).for_workers())
         [(attempt, summary)] = building._Building(recipe)(0, iter([((0, 0, 0), Document("a", "oil spill"))]))
         assert summary.documents == 1 and len(list(folder.glob("*.attempt-*"))) == left
         assert (folder / attempt).is_dir() == bool(left)
@@ -524,44 +519,11 @@ def assert_same_arrays(one: Path, other: Path, number: int) -> None:
         assert np.array_equal(np.fromfile(a / f"{name}.bin", "u1"), np.fromfile(b / f"{name}.bin", "u1")), name
 
 
-def test_shards_of_pieces_are_the_same(built, corpus, spark, tmp_path, monkeypatch):
-    """A mounted folder, files cut into pieces of 4000 bytes: the same documents in the same order."""
-    monkeypatch.setattr(reading, "SPLIT", 4000)
-    tasks: list = []
-    plan = building.plan
-    monkeypatch.setattr(building, "plan", lambda *given: tasks.extend(plan(*given)) or tasks)
-    words = ("--input", corpus.docs, "--index", tmp_path / "pieces", "--shards", 3, "--date-field", "date")
-    assert command("spark", "index", *words) == 0
-    assert len(tasks) > 5
-    for n in range(3):
-        assert_same_arrays(built, tmp_path / "pieces", n)
-
-
-def test_a_file_that_goes_away_while_building_is_named(spark, tmp_path, monkeypatch, capfd):
-    """Not skipped as bad: nobody asked for a part of the corpus."""
-    docs, plan = tmp_path / "docs", building.plan
-    docs.mkdir()
-    for name in "ab":
-        (docs / f"{name}.jsonl").write_text(f'{{"id": "{name}", "contents": "x"}}\n')
-
-    def losing(*given):
-        (docs / "b.jsonl").unlink()
-        return plan(*given)
-
-    monkeypatch.setattr(building, "plan", losing)
-    words = ("--input", docs, "--index", tmp_path / "index", "--shards", 2, "--skip-bad")
-    assert command("spark", "index", *words) == 2
-    err = capfd.readouterr().err
-    assert f"{docs}/b.jsonl: No such file" in err and "on all workers" in err and "Traceback" not in err
-
-
 def test_a_collection_there_is_not_overwritten_unasked(built, corpus, capsys):
     assert command(*BUILD, ADDRESS) == 2
     assert f"the collection {ADDRESS} exists" in capsys.readouterr().err
-    for place, told in (("docs", "over its own input"), ("docs/sub dir", "is not a sharded collection")):
-        assert command(*BUILD, f"viewfs://cluster/data/{place}", "--overwrite") == 2
-        assert told in capsys.readouterr().err
-    assert (corpus.docs / "a*.jsonl").exists() and list((corpus.docs / "sub dir").iterdir())
+    assert command(*BUILD, "viewfs://cluster/data/docs/sub dir", "--overwrite") == 2
+    assert "is not a sharded collection" in capsys.readouterr().err and list((corpus.docs / "sub dir").iterdir())
 
 
 def test_what_cannot_be_reached_is_said_with_a_way_out(spark, corpus, tmp_path, capsys):

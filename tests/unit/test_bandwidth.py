@@ -138,15 +138,6 @@ def test_windows_taken_in_pieces_change_nothing(monkeypatch, sample) -> None:
             assert folded.score(9.0, kernel).total == pytest.approx(whole, rel=1e-12)
 
 
-def test_one_fold_alone_is_a_train_and_test_split(sample) -> None:
-    counts, times = sample
-    split = (np.arange(len(times)) % 4 == 0).astype(int)
-    folded = FoldedTimeline(counts, times, folds=split)
-    test, train = folded.score(20.0, only=1), folded.score(20.0, only=0)
-    assert test.words == counts[split == 1].sum()
-    assert test.total + train.total == pytest.approx(folded.score(20.0).total)
-
-
 # -- likelihood choices ----------------------------------------------------------------------------------------
 
 
@@ -316,9 +307,8 @@ def test_lscv_lands_at_the_least_mise(drift, sample) -> None:
     lengths = np.asarray(counts.sum(axis=1)).ravel()
     table = drift.theta(np.arange(DAYS))  # the times are whole days
     mise = [exact_mise(lambda t: table[t.astype(int)], times, lengths, np.arange(0.0, DAYS, 6), h).sum() for h in grid]
-    for measure in ("time", "documents"):
-        chosen = lscv(counts, times, bandwidths=grid, measure=measure).bandwidth
-        assert abs(np.log(chosen / grid[int(np.argmin(mise))])) < np.log(grid[1] / grid[0]) * 1.01  # within a step
+    chosen = lscv(counts, times, bandwidths=grid).bandwidth
+    assert abs(np.log(chosen / grid[int(np.argmin(mise))])) < np.log(grid[1] / grid[0]) * 1.01  # within a step
 
 
 # -- plug-in ---------------------------------------------------------------------------------------------------
@@ -406,7 +396,6 @@ def test_no_dated_document_is_an_error(select) -> None:
         (lambda c, t: mlcv(c, t, background=0.0), "background"),
         (lambda c, t: mlcv(c, t, bandwidths=[]), "no bandwidth"),
         (lambda c, t: mlcv(c, t, folds=np.zeros(1, dtype=int)), "1 folds given for 2 documents"),
-        (lambda c, t: lscv(c, t, measure="words"), "measure='words'"),
         (lambda c, t: plug_in(c, t, variance="none"), "variance='none'"),
         (lambda c, t: frequency_groups(c, 0), "groups"),
     ],

@@ -213,6 +213,8 @@ def test_archives_and_files_that_cannot_be_read(tmp_path, monkeypatch):
     assert "damaged" in error_of(path)
     (tmp_path / "b.zip").write_bytes(b"PK no")
     assert "damaged archive" in error_of(tmp_path / "b.zip")
+    (tmp_path / "b.jsonl").write_bytes(b"BZh is how this line begins\n" * 20)
+    assert "damaged bzip2 data" in error_of(tmp_path / "b.jsonl")
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("a.txt", "x")
     data = bytearray((tmp_path / "a.zip").read_bytes())

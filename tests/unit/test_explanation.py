@@ -182,11 +182,6 @@ def test_a_replayed_plan_is_explained_as_it_stands(snapshot):
     assert "replayed from a saved expansion" in explanation_text(e)
 
 
-def test_threads_change_nothing(snapshot):
-    one, two = (explain(snapshot, TOPIC, "sd", "d5", threads=n).to_json() for n in (1, 2))
-    assert one == two
-
-
 # -- two documents -----------------------------------------------------------------------------------------
 
 
@@ -203,11 +198,6 @@ def test_differences_sum_to_the_difference_of_scores(snapshot):
 # -- refusals ----------------------------------------------------------------------------------------------
 
 
-def test_unknown_words_are_named(snapshot):
-    with pytest.raises(InputError, match=r"no word of 'foo bar foo' is in index .*: 'foo', 'bar'"):
-        explain(snapshot, Topic("1", "foo bar foo"), "sd3")
-
-
 @pytest.mark.parametrize("model", list(rankers()))
 def test_an_empty_query_is_refused_by_every_model(snapshot, model):
     with pytest.raises(InputError, match="nothing is left of '' after analysis"):
@@ -218,13 +208,6 @@ def test_some_unknown_words_are_only_mentioned(snapshot):
     e = explain(snapshot, TOPIC, "sd3")
     assert e.unknown_words == ("nowhere",)
     assert "not in the index" in explanation_text(e)
-
-
-@pytest.mark.parametrize("asked", [{"docid": "xx"}, {"docid": "d1", "compare": "xx"}])
-def test_unknown_docid(snapshot, asked):
-    with pytest.raises(InputError, match=r"docid 'xx' is not in index '.*' \(50 documents\)") as error:
-        explain(snapshot, TOPIC, "sd3", **asked)
-    assert error.value.remedy == "Docids here look like 'd0'."
 
 
 def test_a_run_of_another_index(snapshot):
@@ -240,7 +223,7 @@ def test_hits_below_one(snapshot):
 # -- output ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("model", "settings"), VARIANTS, ids=str)
+@pytest.mark.parametrize(("model", "settings"), VARIANTS[::3], ids=str)
 def test_json_sums_up_too(snapshot, model, settings):
     e = explain(snapshot, TOPIC, make_ranker(model, settings), "d3", compare="d4")
     data = json.loads(json.dumps(e.to_json(top=2), allow_nan=False))
@@ -250,8 +233,8 @@ def test_json_sums_up_too(snapshot, model, settings):
         assert total == pytest.approx(document["score"], abs=1e-9)
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
-@pytest.mark.parametrize(("model", "settings"), VARIANTS, ids=str)
+@pytest.mark.parametrize("width", [60, 120])
+@pytest.mark.parametrize(("model", "settings"), VARIANTS[::2], ids=str)
 def test_tables_are_tidy(snapshot, model, settings, width):
     """Numbers end in the same column, and no bar goes beyond the terminal."""
     e = explain(snapshot, TOPIC, make_ranker(model, settings), "d3", compare="d4")

@@ -6,7 +6,7 @@ import pytest
 from fuzzing import TARGETS, run_case, warm_up
 
 # Those that a fitted model stands behind take longer to make than to read.
-CASES = {name: 60 if target.kind.startswith("saved") or target.tool else 200 for name, target in TARGETS.items()}
+CASES = {name: 40 if target.kind.startswith("saved") or target.tool else 120 for name, target in TARGETS.items()}
 
 
 @pytest.mark.java

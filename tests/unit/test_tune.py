@@ -335,15 +335,6 @@ def test_identity_tells_tunings_apart():
     assert len({json.dumps(other) for other in [base, *others]}) == len(others) + 1
 
 
-def test_a_trace_of_another_tuning_is_refused_and_kept(tmp_path):
-    trace = tmp_path / "trace.jsonl"
-    tune(Table(0), RANKER, SPACE, method="grid", folds=3, trace=trace)
-    before = trace.read_bytes()
-    with pytest.raises(InputError, match=r"trace\.jsonl:1: this trace is of another tuning"):
-        tune(Table(0), RANKER.with_(smoothing="jm"), SPACE, method="grid", folds=3, trace=trace)
-    assert trace.read_bytes() == before
-
-
 @pytest.mark.parametrize(
     ("line", "told"),
     [

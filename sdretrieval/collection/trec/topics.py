@@ -102,15 +102,12 @@ def read_times(path: Path) -> dict[str, int]:
     return {qid: time for qid, (_, time) in TrecFile(path).times("topic id").items()}
 
 
-def write_topics(path: Path, topics: Iterable[Topic], format: str | None = None) -> None:
-    """Write topics as TSV or JSONL: as told, else by the name (``.jsonl``, ``.jsonl.gz``; TSV otherwise).
+def write_topics(path: Path, topics: Iterable[Topic]) -> None:
+    """Write topics as JSONL where the name says so (``.jsonl``, ``.jsonl.gz``), as TSV otherwise.
 
     TSV keeps id, text and time; JSONL keeps the fields too.
     """
-    if format is None:
-        format = "jsonl" if fspath(path).removesuffix(".gz").endswith(".jsonl") else "tsv"
-    if format not in ("tsv", "jsonl"):
-        raise ParameterError(f"topics are written as 'tsv' or 'jsonl', not as {shown(format)}")
+    line = _jsonl_line if fspath(path).removesuffix(".gz").endswith(".jsonl") else _tsv_line
     topics = list(topics)
     check_writable("topic id", [topic.qid for topic in topics])
     if not topics:
@@ -119,7 +116,7 @@ def write_topics(path: Path, topics: Iterable[Topic], format: str | None = None)
         raise ParameterError("two topics have the same id")
     with atomic_writer(path) as stream:
         for topic in topics:
-            stream.write(_jsonl_line(topic) if format == "jsonl" else _tsv_line(topic))
+            stream.write(line(topic))
 
 
 def _jsonl_line(topic: Topic) -> str:

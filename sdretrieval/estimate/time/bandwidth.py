@@ -158,20 +158,19 @@ def choose_by_likelihood(
     kernel: str | Kernel = "tricube",
     bandwidths: ArrayLike | None = None,
     refine: bool = True,
-    only: int | None = None,
 ) -> LikelihoodChoice:
-    """:func:`mlcv` on counts already dealt into folds; ``only`` scores a single fold."""
+    """:func:`mlcv` on counts already dealt into folds."""
     kernel = as_kernel(kernel)
     line = _dated(folded.line)
     grid = _grid(line, bandwidths)
     label = "likelihood, " + ("online" if kernel.online else "offline")
-    scored = {h: folded.score(h, kernel, only=only) for h in progress(grid, label=label, unit="bandwidths")}
+    scored = {h: folded.score(h, kernel) for h in progress(grid, label=label, unit="bandwidths")}
     if refine:
         best = int(np.argmax([scored[h].total for h in grid]))
         around = [h for h in grid[max(best - 1, 0) : best + 2] if 0 < h < inf]
         for left, right in pairwise(around):
             for h in np.geomspace(left, right, 4)[1:-1].tolist():
-                scored[h] = folded.score(h, kernel, only=only)
+                scored[h] = folded.score(h, kernel)
     tried = sorted(scored)
     results = [scored[h] for h in tried]
     words = folded.group_cells.sum(axis=1).reshape(len(line.times), folded.n_folds)
@@ -180,7 +179,7 @@ def choose_by_likelihood(
         bandwidths=np.array(tried),
         scores=np.array([result.per_word for result in results]),
         times=line.times,
-        words=words.sum(axis=1) if only is None else words[:, only],
+        words=words.sum(axis=1),
         over_time=np.array([result.by_time for result in results]),
         over_groups=np.array([result.by_group for result in results]),
     )
@@ -236,7 +235,6 @@ def lscv(
     kernel: str | Kernel = "tricube",
     bandwidths: ArrayLike | None = None,
     resolution: float | None = None,
-    measure: str = "time",
 ) -> LeastSquaresChoice:
     """h of the least cross-validated squared error, summed over words (19).
 
@@ -250,13 +248,10 @@ def lscv(
     the bins of the timeline, which makes the second term a plain average over the documents of each bin, then a sum
     over bins; the first term is summed over the same bins. Bins without documents take no part.
 
-    ``measure="documents"`` weighs each bin by its documents instead: ∫ … g dt, the error where the data are.
     Where nothing else is within reach the global model stands in (online: that of the strict past; the first bin,
     which has none, is left out).
     """
     kernel = as_kernel(kernel)
-    if measure not in ("time", "documents"):
-        raise ParameterError(f"measure={measure!r} is not known", remedy="Choose time or documents.")
     line = _in_few_bins(counts, times, resolution)
     rows, grid = len(line.times), _grid(line, bandwidths)
     # Documents in order of time, empty ones left out: they have no relative frequencies.
@@ -271,7 +266,6 @@ def lscv(
     if kernel.online:
         occupied = occupied[occupied > 0]
     step = line.resolution if line.resolution is not None else _usual_gap(line.times)
-    weight = np.diff(bounds) / max(len(kept), 1) if measure == "documents" else np.full(rows, step)
     # Words enter through inner products alone: of bins with bins, and of documents with bins. Both are made once,
     # and every bandwidth is then a small quadratic form.
     smoothers = [kernel.weights(line.times[:, None] - line.times[None, :], h) for h in grid]
@@ -304,7 +298,7 @@ def lscv(
         smoother[empty] = np.tri(rows, k=-1)[empty] if kernel.online else 1.0
         smoother = smoother[occupied]
         norm = np.einsum("bi,bi->b", smoother @ gram, smoother) / (smoother @ line.lengths) ** 2  # θ̂·θ̂
-        scores[i] = float(weight[occupied] @ (norm - 2 * cross[i, occupied]))
+        scores[i] = float(np.full(len(occupied), step) @ (norm - 2 * cross[i, occupied]))
     return LeastSquaresChoice(kernel, np.array(grid), scores)
 
 
@@ -339,13 +333,7 @@ class PlugInChoice:
 
 
 def plug_in(
-    counts: csr_matrix,
-    times: ArrayLike,
-    *,
-    kernel: str | Kernel = "tricube",
-    resolution: float | None = None,
-    variance: str = "documents",
-    pilot: float | None = None,
+    counts: csr_matrix, times: ArrayLike, *, kernel: str | Kernel = "tricube", variance: str = "documents"
 ) -> PlugInChoice:
     """(20), with everything unknown estimated from the data.
 
@@ -363,7 +351,7 @@ def plug_in(
     kernel = as_kernel(kernel)
     if variance not in ("documents", "multinomial"):
         raise ParameterError(f"variance={variance!r} is not known", remedy="Choose documents or multinomial.")
-    line = _in_few_bins(counts, times, resolution)
+    line = _in_few_bins(counts, times, None)
     used = np.flatnonzero(line.lengths > 0)
     t, m = line.times[used], line.lengths[used]
     if len(t) < 8:  # a cubic and its residuals need more than that
@@ -374,8 +362,7 @@ def plug_in(
     if variance == "multinomial":
         per_word = float(np.average(1 - np.diag(unbiased), weights=m))
     span = float(t[-1] - t[0])
-    if pilot is None:
-        pilot = 0.9 * _cubic_pilot(t, m, gram)
+    pilot = 0.9 * _cubic_pilot(t, m, gram)
     density, slope = _word_density(t, m, pilot)  # nλg and its derivative
     cubic = _cubic_weights(t, m, pilot)
     if kernel.online:

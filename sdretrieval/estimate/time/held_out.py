@@ -92,8 +92,8 @@ class FoldedTimeline:
         self.group_cells = np.ascontiguousarray((self.cells @ member).toarray())
         self.group_sizes = np.bincount(self.group_of, minlength=self.n_groups).astype(np.float64)
 
-    def score(self, bandwidth: float, kernel: str | Kernel = "tricube", *, only: int | None = None) -> HeldOut:
-        """Held-out likelihood at one bandwidth, over all folds or ``only`` one of them as the test set."""
+    def score(self, bandwidth: float, kernel: str | Kernel = "tricube") -> HeldOut:
+        """Held-out likelihood at one bandwidth, over all folds."""
         kernel = as_kernel(kernel)
         times, n_rows, n_terms = self.line.times, len(self.line.times), len(self.group_of)
         sums = np.zeros(n_rows), np.zeros(self.n_groups), np.zeros(n_terms)
@@ -111,7 +111,7 @@ class FoldedTimeline:
         anew = (before, times, float(bandwidth), float(height), inner, outer)
         moments = tuple(np.zeros((n if wide else 1, *shape)) for n in (n_terms, self.n_groups))
         cells = (self.cells.indptr, self.cells.indices, self.cells.data, self.group_cells)
-        settings = (self.n_folds, self.background, self.additive, kernel.online, -1 if only is None else only, wide)
+        settings = (self.n_folds, self.background, self.additive, kernel.online, wide)
         first = 0
         while first < n_rows:
             last, held = first, 0
@@ -131,11 +131,7 @@ class FoldedTimeline:
         scored = self.group_cells.sum(axis=1).reshape(n_rows, self.n_folds)
         by_time, by_group, by_word = sums
         return HeldOut(
-            total=float(by_time.sum()),
-            words=float(scored.sum() if only is None else scored[:, only].sum()),
-            by_time=by_time,
-            by_group=by_group,
-            by_word=by_word,
+            total=float(by_time.sum()), words=float(scored.sum()), by_time=by_time, by_group=by_group, by_word=by_word
         )
 
     def _window(self, kernel: Kernel, bandwidth: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -209,7 +205,7 @@ def deal(dated: NDArray[np.bool_], folds: int | NDArray[np.integer], seed: int) 
 @njit(cache=True)
 def _score_rows(first, last, settings, windows, cells, words, powers, moments, anew, seen, by):
     """Add the log-likelihoods of the rows from ``first`` up to ``last`` to what is summed ``by`` time, group, word."""
-    n_folds, background, additive, online, only, wide = settings
+    n_folds, background, additive, online, wide = settings
     lo, hi, start, weights = windows
     indptr, indices, data, group_cells = cells
     group_of, group_sizes = words
@@ -269,7 +265,7 @@ def _score_rows(first, last, settings, windows, cells, words, powers, moments, a
             seen_total += seen_groups[fold].sum()
         for fold in range(n_folds):
             cell = row * n_folds + fold
-            if (only >= 0 and fold != only) or indptr[cell] == indptr[cell + 1]:
+            if indptr[cell] == indptr[cell + 1]:
                 continue
             inside = total - length[fold]
             outside = seen_total - seen_groups[fold].sum() + additive * n_terms

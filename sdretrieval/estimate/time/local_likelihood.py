@@ -144,11 +144,10 @@ class LocalLikelihood:
                     theta[i] = fallback(float(self.line.snap(t[rows[i]])))
             yield rows, theta
 
-    def at_documents(self, counts: csr_matrix, times: ArrayLike, *, leave_one_out: bool = False) -> csr_matrix:
+    def at_documents(self, counts: csr_matrix, times: ArrayLike) -> csr_matrix:
         """θ̂ at each document's own time, at its own words: a matrix with the pattern of ``counts``.
 
-        What a drifting background needs when documents are smoothed at their own time. With ``leave_one_out`` the
-        document's own counts are taken out of its model first (it must be one of those the model is made of).
+        What a drifting background needs when documents are smoothed at their own time.
         Undated documents get the global model, whatever ``empty`` says: nothing else is known of their time.
         """
         stamps, dated = known_times(times)
@@ -163,19 +162,13 @@ class LocalLikelihood:
         for rows, lo, hi, weights in self.windows(distinct):
             total = weights @ self.line.lengths[lo:hi]
             sums = weighted_rows(self.line.counts, lo, hi, weights)
-            own = self.kernel.weights(np.zeros(len(rows)), self.bandwidth_at(distinct[rows]))
             for i, row in enumerate(rows):
                 background = fallback(float(distinct[row])) if self.empty == "global" else None
                 for d in order[bounds[row] : bounds[row + 1]]:
                     span = slice(counts.indptr[d], counts.indptr[d + 1])
                     words = counts.indices[span]
-                    here, mass = sums[i, words], total[i]
-                    if leave_one_out:
-                        own_counts = counts.data[span].astype(np.float64)
-                        here = np.maximum(here - own[i] * own_counts, 0.0)
-                        mass = mass - own[i] * own_counts.sum()
-                    if mass > 1e-12 * max(total[i], 1e-300):
-                        out.data[span] = here / mass
+                    if total[i] > 0:
+                        out.data[span] = sums[i, words] / total[i]
                     elif background is not None:
                         out.data[span] = background[words]
                     elif self.empty == "error":
@@ -296,11 +289,10 @@ class GroupedLocalLikelihood:
         group_of: NDArray[np.integer],
         *,
         kernel: str | Kernel = "tricube",
-        online: bool | None = None,
         resolution: float | None = None,
         empty: str = "nan",
     ) -> None:
-        first = LocalLikelihood(counts, times, inf, kernel=kernel, online=online, resolution=resolution, empty=empty)
+        first = LocalLikelihood(counts, times, inf, kernel=kernel, resolution=resolution, empty=empty)
         self.group_of = np.asarray(group_of)
         if self.group_of.shape != (first.n_terms,):
             raise ParameterError(f"{len(self.group_of)} words in groups but {first.n_terms} terms in the counts")
@@ -325,12 +317,8 @@ class GroupedLocalLikelihood:
 # -- n-grams: other columns, same code -----------------------------------------------------------------------------
 
 
-def ngram_counts(
-    sequences: Iterable[Sequence[Hashable]], n: int, vocabulary: Sequence[tuple[Hashable, ...]] | None = None
-) -> tuple[csr_matrix, list[tuple[Hashable, ...]]]:
-    """Documents x n-grams counts from token sequences, and the n-grams in column order.
-
-    Without a ``vocabulary`` the n-grams are numbered as they appear; with one, others are left out.
+def ngram_counts(sequences: Iterable[Sequence[Hashable]], n: int) -> tuple[csr_matrix, list[tuple[Hashable, ...]]]:
+    """Documents x n-grams counts from token sequences, and the n-grams in column order, numbered as they appear.
 
     >>> counts, grams = ngram_counts([["a", "b", "a", "b"]], 2)
     >>> grams, counts.toarray().tolist()
@@ -339,15 +327,9 @@ def ngram_counts(
     if n < 1:
         raise ParameterError(f"n-grams need n >= 1, got {n}")
     number: dict[tuple[Hashable, ...], int] = {}
-    if vocabulary is not None:
-        number = {gram: i for i, gram in enumerate(vocabulary)}
     indptr, indices = [0], []
     for tokens in sequences:
-        for i in range(len(tokens) - n + 1):
-            gram = tuple(tokens[i : i + n])
-            column = number.get(gram) if vocabulary is not None else number.setdefault(gram, len(number))
-            if column is not None:
-                indices.append(column)
+        indices += [number.setdefault(tuple(tokens[i : i + n]), len(number)) for i in range(len(tokens) - n + 1)]
         indptr.append(len(indices))
     counts = csr_matrix((np.ones(len(indices), dtype=np.int64), indices, indptr), shape=(len(indptr) - 1, len(number)))
     counts.sum_duplicates()

@@ -276,20 +276,16 @@ def choose_strength(
 class PenalisedLocalLikelihood:
     """θ̂*_t for any t: the local counts of a :class:`LocalLikelihood`, drawn towards a global model.
 
-    ``background`` defaults to the relative frequencies of all dated documents; for an online model pass one of the
-    past, or the future leaks in through it. Where no document is within reach the answer is the background.
+    The global model are the relative frequencies of all dated documents: where no document is within reach, it is the
+    answer.
     """
 
-    def __init__(
-        self, local: LocalLikelihood, strength: float, *, method: str = "sparse.5", background: ArrayLike | None = None
-    ) -> None:
-        self.local, self.strength, self.method = local, strength, method
-        q = local.global_model() if background is None else np.asarray(background, dtype=np.float64)
-        self.background = np.ascontiguousarray(q)
+    def __init__(self, local: LocalLikelihood, strength: float) -> None:
+        self.local, self.strength, self.background = local, strength, local.global_model()
 
     def at(self, t: float) -> Floats:
         """θ̂*_t over all terms."""
-        return estimate(self.local.local_counts(t), self.background, self.strength, self.method)
+        return estimate(self.local.local_counts(t), self.background, self.strength)
 
     def over(self, times: ArrayLike, words: Sequence[int] | None = None) -> Floats:
         """A dense times x words array, for the words asked for."""

@@ -19,7 +19,7 @@ from typing import Any
 from sdretrieval.core import disk
 from sdretrieval.core.errors import IndexProblem, JavaError
 from sdretrieval.core.jvm import run_java
-from sdretrieval.index.commit import NOTES, SEGMENTS, latest_commit
+from sdretrieval.index.commit import SEGMENTS, latest_commit
 
 JAVA_FOLDER = Path(__file__).parent / "java"
 ROOM = "Free some space, or choose another place with --index. A build needs about three times the text's size."
@@ -73,7 +73,6 @@ def commit_index(
         # What Lucene cannot read it cannot replace by a commit.
         _committed(added, notes, append=True)
         _move_into_place(added, target)
-    (target / NOTES).unlink(missing_ok=True)  # of an earlier version; the commit has them now
 
 
 def _committed(

@@ -255,12 +255,13 @@ def _write_shards(
     summary.skipped, summary.skipped_list = problems.count, list(problems.listed)
     summary.seconds_reading = time.perf_counter() - started
     if not summary.documents:
-        told = f"{summary.empty} empty, {summary.skipped} skipped as bad"
-        first = f"; the first: {problems.listed[0]}" if problems.listed else ""
-        raise InputError(
-            f"the corpus has no document to index ({told}{first}).", remedy="Check the input and --format."
-        )
+        raise nothing_to_index(summary.empty, summary.skipped, summary.skipped_list)
     return summary
+
+
+def nothing_to_index(empty: int, skipped: int, listed: list[str]) -> InputError:
+    told = f"{empty} empty, {skipped} skipped as bad" + (f"; the first: {listed[0]}" if listed else "")
+    return InputError(f"the corpus has no document to index ({told}).", remedy="Check the input and --format.")
 
 
 def _check(document: Document, places: _Places) -> None:

@@ -28,13 +28,21 @@ from sdretrieval.collection.corpus.record import Document, Problems
 from sdretrieval.core.errors import IndexProblem, InputError, ParameterError, SdretrievalError
 from sdretrieval.index.commit import SEGMENTS, notes_in
 from sdretrieval.index.index_notes import read_notes
-from sdretrieval.index.lucene.indexing import build_index
+from sdretrieval.index.lucene.indexing import build_index, nothing_to_index
 from sdretrieval.index.positions import NAME, POSITIONS
 from sdretrieval.plugins.spark.reading import Bad, Piece, Reading, list_files, plan
 from sdretrieval.plugins.spark.runners import failure_of, plain_errors, unwrapped
 from sdretrieval.plugins.spark.search import digest
 from sdretrieval.plugins.spark.shards import MANIFEST, describe_shard, manifest_of, shard_entry, shard_name
-from sdretrieval.plugins.spark.storage import Hadoop, HadoopShell, Mounted, StorageProblem, place_of, scratch_folder
+from sdretrieval.plugins.spark.storage import (
+    Hadoop,
+    HadoopShell,
+    Mounted,
+    StorageProblem,
+    is_address,
+    place_of,
+    scratch_folder,
+)
 
 MOST_SHARDS = 100_000
 _LISTED = 20
@@ -42,7 +50,7 @@ _LISTED = 20
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that the workers need to know to read documents and to build shards."""
+    """How to read documents and to build shards; from ``mark`` on what only the workers are told."""
 
     place: str  # a folder or an address
     n_shards: int
@@ -53,7 +61,6 @@ class Recipe:
     mark: str = ""
     finished: frozenset[int] = frozenset()
     storage: HadoopShell | None = None  # for what lies at an address
-    is_remote: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,22 +90,17 @@ class BuildSummary:
 def build_shards(
     context: Any,
     inputs: Iterable[str | os.PathLike[str]],
-    folder: str | os.PathLike[str],
-    n_shards: int,
+    recipe: Recipe,
     *,
-    analyzer: AnalyzerSpec | None = None,
-    reading: dict[str, Any] | None = None,
-    building: dict[str, Any] | None = None,
-    skip_bad: bool = False,
     overwrite: bool = False,
     resume: bool = False,
 ) -> BuildSummary:
     """Read, deal, index; the manifest is written when every shard is there."""
+    n_shards = recipe.n_shards
     if not 1 <= n_shards <= MOST_SHARDS:
         raise ParameterError(f"the number of shards must be from 1 to {MOST_SHARDS}, got {n_shards}")
-    sources, where = [place_of(path) for path in inputs], place_of(folder)
-    reading, building, analyzer = reading or {}, building or {}, analyzer or AnalyzerSpec()
-    Reader(**reading)  # what is wrong with the options is said now, not by each worker
+    sources, where = [place_of(path) for path in inputs], place_of(recipe.place)
+    Reader(**recipe.reading)  # what is wrong with the options is said now, not by each worker
     storage = Hadoop(context) if any(isinstance(place, str) for place in (where, *sources)) else None
     if storage is not None:
         sources = [storage.qualified(source) if isinstance(source, str) else source for source in sources]
@@ -106,25 +108,15 @@ def build_shards(
     where = where if isinstance(where, str) else where.absolute()
     target = Target(str(where), storage if storage is not None and isinstance(where, str) else Mounted())
     check_apart(where, sources)
-    files = list_files(sources, where, storage, reading.get("glob"))
+    files = list_files(sources, where, storage, recipe.reading.get("glob"))
     stamps = [(file.place, file.size, file.modified) for file in files]
-    mark = digest(stamps, n_shards, analyzer.to_json(), reading, building, skip_bad)
+    mark = digest(stamps, n_shards, recipe.analyzer.to_json(), recipe.reading, recipe.building, recipe.skip_bad)
     target.check(overwrite=overwrite, resume=resume)
     finished = target.finished(n_shards, mark) if resume else {}
     target.begin(finished)
-    recipe = Recipe(
-        place=target.place,
-        n_shards=n_shards,
-        analyzer=analyzer,
-        reading=reading,
-        building=building,
-        skip_bad=skip_bad,
-        mark=mark,
-        finished=frozenset(finished),
-        storage=None if storage is None else storage.for_workers(),
-        is_remote=isinstance(where, str),
-    )
-    tasks = plan(context, files, reading)
+    shell = None if storage is None else storage.for_workers()
+    recipe = replace(recipe, place=target.place, mark=mark, finished=frozenset(finished), storage=shell)
+    tasks = plan(context, files, recipe.reading)
     documents = context.parallelize(tasks, max(len(tasks), 1)).flatMap(partial(_dealt, recipe))
     dealt = documents.repartitionAndSortWithinPartitions(n_shards, _shard_of_key)
     with plain_errors():
@@ -136,18 +128,14 @@ def build_shards(
             target.put_in_place(attempt, number)
         summary = summary.plus(finished.get(number, built))
     summary = replace(summary, skipped_list=sorted(summary.skipped_list)[:_LISTED], ignored=sorted(summary.ignored))
-    _check_found(summary, reading.get("date"))
-    target.finish(summary, analyzer, mark)
+    _check_found(summary, recipe.reading.get("date"))
+    target.finish(summary, recipe.analyzer, mark)
     return summary
 
 
 def _check_found(summary: BuildSummary, date_field: str | None) -> None:
     if summary.documents == 0:
-        first = f"; the first: {summary.skipped_list[0]}" if summary.skipped_list else ""
-        raise InputError(
-            f"the corpus has no document to index ({summary.empty} empty, {summary.skipped} skipped as bad{first}).",
-            remedy="Check the input and --format.",
-        )
+        raise nothing_to_index(summary.empty, summary.skipped, summary.skipped_list)
     if date_field and summary.undated == summary.documents:
         raise InputError(
             f"none of {summary.documents:,} documents has a field {date_field!r} with a date in it",
@@ -320,7 +308,7 @@ class _Building:
 
     def _build(self, attempt: str, number: int, found: Iterator[Document | Bad]) -> BuildSummary:
         recipe = self.recipe
-        if not recipe.is_remote:
+        if not is_address(recipe.place):
             return self._build_in(Path(recipe.place, attempt), number, found)
         with scratch_folder() as scratch:
             folder = Path(scratch, attempt)
@@ -333,12 +321,26 @@ class _Building:
             return built
 
     def _build_in(self, folder: Path, number: int, found: Iterator[Document | Bad]) -> BuildSummary:
-        recipe, problems = self.recipe, Problems(skip=self.recipe.skip_bad)
-        documents, index = _Sorting(found, problems), folder / shard_name(number)
+        recipe, problems, seen, ignored = self.recipe, Problems(skip=self.recipe.skip_bad), [0], []
+        index = folder / shard_name(number)
+
+        def documents() -> Iterator[Document]:
+            """What is bad goes to the problems, which stop the build or count it."""
+            for one in found:
+                if isinstance(one, Document):
+                    seen[0] += 1
+                    yield one
+                elif one.file:
+                    ignored.append(one.file)
+                elif isinstance(one.error, InputError) and not one.is_fatal:
+                    problems.report(one.error)
+                else:
+                    raise one.error
+
         folder.mkdir()
         try:
             build_index(
-                iter(documents),
+                documents(),
                 index,
                 analyzer=recipe.analyzer,
                 threads=1,
@@ -347,31 +349,10 @@ class _Building:
                 **recipe.building,
             )
             notes = read_notes(index)
-            return BuildSummary.of(notes, describe_shard(folder, number), ignored=documents.ignored)
+            return BuildSummary.of(notes, describe_shard(folder, number), ignored=ignored)
         except (SdretrievalError, OSError) as error:
             shutil.rmtree(folder, ignore_errors=True)
             if isinstance(error, InputError) and "no document to index" in error.message:
                 skipped, listed = problems.count, problems.listed
-                empty, ignored = documents.seen, documents.ignored
-                return BuildSummary(empty=empty, skipped=skipped, skipped_list=listed, ignored=ignored)
+                return BuildSummary(empty=seen[0], skipped=skipped, skipped_list=listed, ignored=ignored)
             raise
-
-
-class _Sorting:
-    """Documents of a shard; what is bad goes to the problems, which stop the build or count it."""
-
-    def __init__(self, found: Iterator[Document | Bad], problems: Problems) -> None:
-        self.found, self.problems, self.seen = found, problems, 0
-        self.ignored: list[str] = []
-
-    def __iter__(self) -> Iterator[Document]:
-        for found in self.found:
-            if isinstance(found, Document):
-                self.seen += 1
-                yield found
-            elif found.file:
-                self.ignored.append(found.file)
-            elif isinstance(found.error, InputError) and not found.is_fatal:
-                self.problems.report(found.error)
-            else:
-                raise found.error

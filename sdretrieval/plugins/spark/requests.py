@@ -25,7 +25,7 @@ from sdretrieval.core.times import UNDATED
 from sdretrieval.index.statistics import Statistics
 from sdretrieval.plugins.spark.shards import Shard
 from sdretrieval.ranking.base import Pairs, Plan
-from sdretrieval.ranking.engine import BATCH, SCORES_IN_MEMORY, Engine, Ranked
+from sdretrieval.ranking.engine import Engine, Ranked
 from sdretrieval.ranking.feedback import Rows
 from sdretrieval.ranking.pairs import pair_scores
 from sdretrieval.ranking.term_model import TermModel
@@ -33,7 +33,6 @@ from sdretrieval.ranking.time.drifting_background import DriftedStatistics, Drif
 
 # -- the best documents -----------------------------------------------------------------------------------------
 
-_ARRAYS = ("numbers", "scores", "times")
 _BITS = 40  # of a document's number on the driver: its number in its shard; above them the shard's
 
 
@@ -65,16 +64,10 @@ class Hits:
 
     def plus(self, other: Hits) -> Hits:
         """The best of both."""
-        both = self._joined(other)
-        return both._taken(rank_order(both.docids, both.scores, self.depth))
-
-    def _joined(self, other: Hits) -> Hits:
-        both = {name: np.concatenate([getattr(hits, name) for hits in (self, other)]) for name in _ARRAYS}
-        return Hits(**both, docids=sorted_strings.joined(self.docids, other.docids), depth=self.depth)
-
-    def _taken(self, order: np.ndarray) -> Hits:
-        some = {name: getattr(self, name)[order] for name in _ARRAYS}
-        return Hits(**some, docids=sorted_strings.taken(self.docids, order), depth=self.depth)
+        docids, scores = sorted_strings.joined(self.docids, other.docids), np.append(self.scores, other.scores)
+        best = rank_order(docids, scores, self.depth)
+        numbers, times = np.append(self.numbers, other.numbers)[best], np.append(self.times, other.times)[best]
+        return Hits(numbers, scores[best], times, sorted_strings.taken(docids, best), self.depth)
 
     @property
     def ranking(self) -> Ranking:
@@ -207,23 +200,13 @@ def best(shard: Shard, request: tuple[Sequence[SentPlan], Sequence[int]]) -> lis
 def best_drifting(shard: Shard, request: tuple[Sequence[SentPlan], int, SentBackground]) -> list[Hits]:
     """The same, each document smoothed at its own time, to one depth."""
     plans, depth, background = request
-    scored = _scored(shard, plans, background)
-    return [_hits(shard, engine.top_of_all(docs, scores, depth), depth) for engine, docs, scores in scored]
-
-
-def _scored(shard: Shard, plans: Sequence[SentPlan], background: SentBackground):
-    """Engine, documents met and scores of each plan; those of the shard's own engine a few at a time."""
-    drifting = ShardBackground(shard, background)
-    room = max(1, min(BATCH, SCORES_IN_MEMORY // max(3 * shard.snapshot.n_docs, 1)))
-    for start in range(0, len(plans), room):
-        local = [_localised(shard, sent) for sent in plans[start : start + room]]
-        shared = [plan for engine, plan in local if engine is shard.engine]
-        scored = iter(shard.engine.score_all(shared))
-        for engine, plan in local:
-            docs, scores = next(scored) if engine is shard.engine else engine.score_all([plan])[0]
-            if plan.weighting.is_language_model:
-                scores = drifting.score_docs(engine, plan, docs)
-            yield engine, docs, scores
+    drifting, found = ShardBackground(shard, background), []
+    for engine, plan in (_localised(shard, sent) for sent in plans):
+        [(docs, scores)] = engine.score_all([plan])
+        if plan.weighting.is_language_model:
+            scores = drifting.score_docs(engine, plan, docs)
+        found.append(_hits(shard, engine.top_of_all(docs, scores, depth), depth))
+    return found
 
 
 def score(

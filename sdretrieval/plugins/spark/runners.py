@@ -80,12 +80,9 @@ class OnSpark:
         with self._tasks(request, shared, list(own.items())) as tasks:
             return [(number, unwrapped(answer)) for number, answer in tasks.collect()]
 
-    def reduce(self, request: Callable, shared: Any, *, with_totals: bool = True) -> Any:
-        """``request(shard, shared)`` of all shards, added up (``plus``) on the workers: the driver sees few sums.
-
-        ``with_totals=False`` before there are any.
-        """
-        with self._tasks(request, shared, with_totals=with_totals) as tasks:
+    def reduce(self, request: Callable, shared: Any) -> Any:
+        """``request(shard, shared)`` of all shards, added up (``plus``) on the workers: the driver sees few sums."""
+        with self._tasks(request, shared) as tasks:
             return unwrapped(tasks.values().treeReduce(_plus))
 
     def stream(self, request: Callable, shared: Any) -> Iterable[tuple[int, Any]]:
@@ -95,16 +92,14 @@ class OnSpark:
                 yield number, unwrapped(answer)
 
     @contextlib.contextmanager
-    def _tasks(
-        self, request: Callable, shared: Any, items: list[tuple] | None = None, *, with_totals: bool = True
-    ) -> Iterator[Any]:
+    def _tasks(self, request: Callable, shared: Any, items: list[tuple] | None = None) -> Iterator[Any]:
         """Pairs of shards' numbers and their answers, yet to be asked for."""
-        collection, sent = self._sent(with_totals), self.context.broadcast(shared)
+        collection, sent = self._sent(), self.context.broadcast(shared)
 
         def answer(item: tuple) -> tuple[int, Any]:
             number, *own = item
             try:
-                return number, request(open_shard(collection.value, number, with_totals), sent.value, *own)
+                return number, request(open_shard(collection.value, number), sent.value, *own)
             except (SdretrievalError, OSError) as error:
                 return number, failure_of(error)
 
@@ -121,11 +116,12 @@ class OnSpark:
                 with contextlib.suppress(Exception):  # Java has gone
                     sent.destroy()
 
-    def _sent(self, with_totals: bool) -> Any:
-        if with_totals not in self._collections:
-            sent = self.collection.for_workers(with_totals=with_totals)
-            self._collections[with_totals] = self.context.broadcast(sent)
-        return self._collections[with_totals]
+    def _sent(self) -> Any:
+        """The collection before there are sums over it, or after."""
+        key = self.collection.has_totals
+        if key not in self._collections:
+            self._collections[key] = self.context.broadcast(self.collection.for_workers())
+        return self._collections[key]
 
 
 def _plus(a: Any, b: Any) -> Any:

@@ -53,8 +53,8 @@ def digest(*parts: Any) -> str:
 class Parts:
     """The finished batches of one run, as JSON, which keeps every digit; without a folder nothing is kept."""
 
-    def __init__(self, folder: Path | None, key: str = "", *, with_expansions: bool = False) -> None:
-        self.folder, self.key, self.with_expansions = folder, key, with_expansions
+    def __init__(self, folder: Path | None, key: str = "") -> None:
+        self.folder, self.key = folder, key
 
     def load(self, number: int, qids: Sequence[str]) -> list[Answer] | None:
         """A finished batch, or None where it is to be done: never done, of another run, or damaged."""
@@ -64,8 +64,7 @@ class Parts:
             answers = [_read(kept) for kept in json.loads(self._path(number).read_text())]
         except (OSError, KeyError, TypeError, ValueError):
             return None
-        is_whole = not self.with_expansions or all(answer.expansion is not None for answer in answers)
-        return answers if is_whole and [answer.qid for answer in answers] == list(qids) else None
+        return answers if [answer.qid for answer in answers] == list(qids) else None
 
     def save(self, number: int, answers: Sequence[Answer]) -> None:
         if self.folder is None:
@@ -96,28 +95,23 @@ def _read(kept: dict[str, Any]) -> Answer:
 def prepare(collection: Collection, runner: Any) -> None:
     """Sum the statistics over shards where that has not been done."""
     if not collection.has_totals:
-        collection.keep_totals(runner.reduce(Totals.of, None, with_totals=False))
+        collection.keep_totals(runner.reduce(Totals.of, None))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Batching:
     """How batches are worked off.
 
-    batch             topics that share the passes over the shards
-    parts             the folder where finished batches wait
-    plans             replay these instead of estimating
-    with_expansions   each answer has the expanded query, a line as its file has it
-    on_answer         sees each answer as soon as it is there, in the order of the topics; the run that is returned
-                      has then no rankings, for none is kept
-    report            takes in what is worth telling
+    ``on_answer`` sees each answer as soon as it is there, in the order of the topics; none is kept then, and the run
+    that is returned has no rankings.
     """
 
-    batch: int = BATCH
-    parts: Path | None = None
-    plans: Mapping[str, Plan] | None = None
-    with_expansions: bool = False
+    batch: int = BATCH  # topics that share the passes over the shards
+    parts: Path | None = None  # the folder where finished batches wait
+    plans: Mapping[str, Plan] | None = None  # replayed instead of estimating
+    with_expansions: bool = False  # each answer has the expanded query, a line as its file has it
     on_answer: Callable[[Answer], Any] | None = None
-    report: Report | None = None
+    report: Report | None = None  # takes in what is worth telling
 
 
 def search(
@@ -187,7 +181,7 @@ class _Work:
         self.engine, self.topics, self.options, self.batching, self.empty = engine, topics, options, batching, empty
         self.ranker = ranker if batching.plans is None else replaying(ranker, batching.plans)
         self.size = engine.batch_size(ranker, batching.batch, options.hits)
-        self.parts = Parts(batching.parts, self._key(), with_expansions=batching.with_expansions)
+        self.parts = Parts(batching.parts, self._key())
 
     def run(self) -> Run:
         report, on_answer = self.batching.report or Report(), self.batching.on_answer
@@ -229,7 +223,7 @@ class _Work:
         if self.batching.plans is not None:
             settings["plans"] = [_described(self.batching.plans.get(topic.qid)) for topic in self.topics]
         fingerprint, model = self.engine.collection.fingerprint, (self.ranker.name, self.ranker.settings())
-        return digest(fingerprint, model, asked, settings, self.size)
+        return digest(fingerprint, model, asked, settings, self.size, self.batching.with_expansions)
 
 
 def _described(plan: Plan | None) -> list[Any] | None:

@@ -65,9 +65,7 @@ def java_for_spark() -> tuple[str, str]:
 
 
 @contextmanager
-def spark_context(
-    master: str | None = None, *, name: str = "sdretrieval", settings: Mapping[str, str] | None = None
-) -> Iterator[Any]:
+def spark_context(master: str | None = None, *, settings: Mapping[str, str] | None = None) -> Iterator[Any]:
     """A SparkContext: one that runs already (spark-submit, a notebook), or a new one that is stopped at the end.
 
     ``master`` as Spark has it: ``local[*]``, ``spark://host:7077``, ``yarn``, ``k8s://…``; None leaves it to
@@ -77,7 +75,7 @@ def spark_context(
     given = {**({} if master is None else {"spark.master": master}), **(settings or {})}
     try:
         with _environment(_variables(java)), _own_interrupts():
-            context = pyspark.SparkContext.getOrCreate(_configured(pyspark, name, {**given, _MARK: mark}))
+            context = pyspark.SparkContext.getOrCreate(_configured(pyspark, {**given, _MARK: mark}))
     except Exception as error:
         raise JavaError(
             f"Spark did not start (master {given.get('spark.master', 'local[*]')}, Java {java}): {_reason(error)}",
@@ -121,11 +119,11 @@ def _stop(context: Any) -> None:
         logging.disable(logging.NOTSET)
 
 
-def _configured(pyspark: Any, name: str, given: Mapping[str, str]) -> Any:
+def _configured(pyspark: Any, given: Mapping[str, str]) -> Any:
     settings = list(given.items())
     # The JVM first, with what it must know when it starts (jars, memory): it has read spark-defaults.conf.
     pyspark.SparkContext._ensure_initialized(conf=pyspark.SparkConf(loadDefaults=False).setAll(settings))
-    conf = pyspark.SparkConf().setAppName(name).setAll(settings)
+    conf = pyspark.SparkConf().setAppName("sdretrieval").setAll(settings)
     for key, value in DEFAULTS.items():
         conf.setIfMissing(key, value)
     if conf.get("spark.master").startswith("local"):

@@ -63,18 +63,14 @@ HIT_BYTES = 40  # a document's number, score, time and docid
 class ShardOptions:
     """What a call of :meth:`ShardedEngine.rank` asks for besides model and queries.
 
-    hits         how many documents for each query
-    candidates   rank only these docids, by query id, in the order of a given run, whose first ones are the feedback
-    judged       grades of judged documents by query id and docid; relevant ones are above zero
-    prune        keep only so many words of the final plan
-    missing      ``drop`` leaves out candidates that no shard has
+    ``candidates``: rank only these docids, by query id, in the order of a given run, whose first ones are the feedback.
     """
 
-    hits: int = 1000
+    hits: int = 1000  # for each query
     candidates: Mapping[str, Sequence[str]] | None = None
-    judged: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    prune: int | None = None
-    missing: str = "error"
+    judged: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # grades by query id and docid
+    prune: int | None = None  # keep only so many words of the final plan
+    missing: str = "error"  # or "drop": leave out candidates that no shard has
 
 
 class Heard:

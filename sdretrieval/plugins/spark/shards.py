@@ -69,26 +69,20 @@ class Collection:
             told = f"shard {name} ({number + 1} of {self.n_shards}) of {self.address}: {error.message}"
             if isinstance(error, StorageProblem) and not error.missing:
                 raise StorageProblem(told, remedy=error.remedy) from None
-            raise IndexProblem(
-                told, remedy=f"Bring the file back, or run `sdretrieval spark index … --index {self.address} --resume`."
-            ) from None
+            build = f"sdretrieval spark index … --index {self.address} --resume"
+            remedy = f"Was it built anew meanwhile? Run the command again. Else bring the file back, or run `{build}`."
+            raise IndexProblem(told, remedy=remedy) from None
 
-    def for_workers(self, *, with_totals: bool = True) -> Collection:
+    def for_workers(self) -> Collection:
         """As it travels: without what was mapped here."""
         return Collection(self.address, self.manifest)
 
     def check(self) -> None:
-        """On a worker: is what the driver has opened here, too?"""
-        try:
-            found = open_collection(self.address)
-        except IndexProblem as error:
+        """On a worker: is what the driver has opened here, too? Another machine may have it."""
+        if not Path(self.address, MANIFEST).is_file():
             raise SdretrievalError(
-                f"on a worker: {error.message}", remedy="It must be mounted at the same place on all machines."
-            ) from None
-        if found.fingerprint != self.fingerprint:
-            raise IndexProblem(
-                f"{self.address} was built anew while this command ran, or differs between machines",
-                remedy="Run the command again; the folder must be the same everywhere.",
+                f"on a worker: no {MANIFEST} in {self.address}",
+                remedy="It must be mounted at the same place on all machines.",
             )
 
     # -- sums over all shards ------------------------------------------------------------------------------------
@@ -138,14 +132,14 @@ class Remote(Collection):
         super().__init__(address, manifest)
         self.storage, self.local = storage, local
 
-    def for_workers(self, *, with_totals: bool = True) -> Remote:
+    def for_workers(self) -> Remote:
         """With the manifest, so that no worker reads it, and a client that needs no JVM of Spark's.
 
         With the sums themselves, too, where nobody could put them beside the shards.
         """
         assert isinstance(self.storage, Hadoop)  # only the driver sends
         sent = Remote(self.address, self.manifest, self.storage.for_workers())
-        if with_totals and self.storage.status(self._totals_address) is None:
+        if self.storage.status(self._totals_address) is None and self.has_totals:
             sent.totals = self.totals
         return sent
 
@@ -301,8 +295,12 @@ def describe_shard(folder: Path, number: int) -> dict[str, Any]:
 class Shard:
     """A snapshot, where its words stand among those of all shards, and an engine with the statistics of all."""
 
-    def __init__(self, snapshot: Snapshot, totals: Totals, number: int) -> None:
-        self.snapshot, self.totals, self.number = snapshot, totals, number
+    def __init__(self, collection: Collection, number: int) -> None:
+        self.collection, self.number, self.snapshot = collection, number, collection.snapshot(number)
+
+    @property
+    def totals(self) -> Totals:
+        return self.collection.totals
 
     @cached_property
     def term_map(self) -> np.ndarray:
@@ -326,7 +324,7 @@ class Shard:
 
 
 @lru_cache(maxsize=OPEN_SHARDS)
-def open_shard(collection: Collection, number: int, with_totals: bool = True) -> Shard:
-    """In a worker's process, where it stays open for the next request. Without sums it can only be counted."""
+def open_shard(collection: Collection, number: int) -> Shard:
+    """In a worker's process, where it stays open for the next request. Before there are sums it can only be counted."""
     collection.check()
-    return Shard(collection.snapshot(number), collection.totals if with_totals else None, number)  # type: ignore[arg-type]
+    return Shard(collection, number)

@@ -96,36 +96,23 @@ def last_name(address: str) -> str:
 
 
 # What Hadoop says, and what to do about it.
-_REMEDIES = (
-    (
-        r"No FileSystem for scheme|ClassNotFoundException|Class \S+ not found",
-        "Spark has no client for {scheme}://. Give it one, e.g. --conf spark.jars.packages="
-        "org.apache.hadoop:hadoop-aws:3.3.4 for s3a, or mount it and name the folder.",
-    ),
-    (
-        r"AccessControlException|AccessDenied|Permission denied|Forbidden|Credential",
-        "Check the rights of the user that Spark runs as, and the credentials in its settings.",
-    ),
-    (
-        r"UnknownHostException",
-        "Check the host in the address; a cluster's own names are known where HADOOP_CONF_DIR is set.",
-    ),
-    (
-        r"Connect(Timeout)?Exception|NoRouteTo|SocketTimeout|Connection (refused|reset|timed out)",
-        "Does the service run, and is it reached from this machine? Check host and port.",
-    ),
-    (
-        r"No space left|Disk quota|DiskQuota|NSQuota",
-        "Make room there, or on this machine's disk (SPARK_LOCAL_DIRS, spark.local.dir).",
-    ),
-)
+_REMEDIES = {
+    r"No FileSystem for scheme|ClassNotFoundException|Class \S+ not found": "Spark has no client for {scheme}://. Give "
+    "it one (--conf spark.jars.packages=org.apache.hadoop:hadoop-aws:3.3.4 for s3a), or mount it and name the folder.",
+    "AccessControlException|AccessDenied|Permission denied|Forbidden|Credential": "Check the rights of the user that "
+    "Spark runs as, and the credentials in its settings.",
+    "UnknownHostException": "Check the host; a cluster's own names are known where HADOOP_CONF_DIR is set.",
+    "Connect(Timeout)?Exception|NoRouteTo|SocketTimeout|Connection (refused|reset|timed out)": "Does the service run, "
+    "and is it reached from this machine? Check host and port.",
+    "No space left|Disk quota|DiskQuota|NSQuota": "Make room there, or on this machine's disk (SPARK_LOCAL_DIRS).",
+}
 
 
 def explained(place: str, reason: str, *, missing: bool = False) -> StorageProblem:
     """What Hadoop said, and what to do about it."""
     reason = next((line.strip() for line in reason.splitlines() if line.strip()), "no reason given")
     said = re.sub(r"\S*/\S*", "", reason)  # without paths: a folder may be called timeout
-    fitting = (remedy for pattern, remedy in _REMEDIES if re.search(pattern, said))
+    fitting = (remedy for pattern, remedy in _REMEDIES.items() if re.search(pattern, said))
     remedy = "Check the address." if missing else next(fitting, "docs/SPARK.md says how addresses are reached.")
     remedy = remedy.format(scheme=place.partition("://")[0])
     return StorageProblem(f"{place}: {reason}", remedy=remedy, missing=missing)

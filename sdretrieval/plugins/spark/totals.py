@@ -200,9 +200,8 @@ class Along:
         return cls(line.times, wide)
 
     def plus(self, other: Along) -> Along:
-        times = np.union1d(self.times, other.times)
-        total = sum(_spread(part.counts, np.searchsorted(times, part.times), len(times)) for part in (self, other))
-        return Along(times, csr_matrix(total))
+        both = timeline(vstack([self.counts, other.counts], format="csr"), np.append(self.times, other.times))
+        return Along(both.times, both.counts)
 
     def timeline(self, resolution: float | None) -> Timeline:
         """As :func:`~sdretrieval.core.timeline.timeline` lays out the documents of one index."""
@@ -215,10 +214,3 @@ class Along:
             row_of=np.zeros(0, dtype=np.int64),
             resolution=None if resolution is None else float(resolution),
         )
-
-
-def _spread(counts: csr_matrix, rows: np.ndarray, n: int) -> csr_matrix:
-    """The rows of a matrix moved apart: row i becomes row rows[i] (ascending) of n."""
-    lengths = np.zeros(n + 1, dtype=np.int64)
-    lengths[rows + 1] = np.diff(counts.indptr)
-    return csr_matrix((counts.data, counts.indices, np.cumsum(lengths)), shape=(n, counts.shape[1]))
