@@ -50,6 +50,7 @@ from sdretrieval.ranking.time.wrappers import Auto, Density, Recency, time_aware
 
 TOOL = Path(__file__).resolve().parent.parent.parent / "shared" / "tools" / "scale_corpus.py"
 HITS, THREADS, ALONE = 1000, 2, 200
+POSTING_BYTES = 3  # of a posting that is walked
 # name -> model, its settings, feedback documents and words of the RM3 it is measured against
 CASES = {
     "rm3-10": ("rm3", {"fb_docs": 10, "fb_terms": 10}, (10, 10)),
@@ -137,7 +138,7 @@ def both_clocks(work: Callable[[], object]) -> tuple[float, float]:
     return seconds(work), time.process_time() - began
 
 
-def compare(name: str, snapshot: Snapshot, index: Path, topics: Sequence[Topic], rounds: int) -> None:
+def compare(name: str, snapshot: Snapshot, index: Path, topics: Sequence[Topic], rounds: int, rate: float) -> None:
     model, settings, (docs, words) = CASES[name]
     ours, peer = Ours(snapshot, model, settings), Lucene(index, topics, docs, words)
     for side in (ours, peer):  # compiled, and warm
@@ -152,7 +153,11 @@ def compare(name: str, snapshot: Snapshot, index: Path, topics: Sequence[Topic],
     shown = [np.percentile(times[:, side], (50, 95, 99)) for side in (0, 1)]
     told = [" ".join(f"{value:.1f}" for value in values) for values in shown]
     print(f"  one at a time, one thread, ms (p50, p95, p99): {told[0]}; Lucene {told[1]}", flush=True)
-    where(ours, alone)
+    spent = where(ours, alone)
+    postings = np.mean([snapshot.df[result.plan.model.terms].sum() for result in ours.rank(alone, THREADS)])
+    limit = 1000 * POSTING_BYTES * postings / rate
+    print(f"  the final plan has {postings:,.0f} postings, which the memory gives in {limit:.2f} ms", end="")
+    print(f"; they are walked, or passed over, in {1000 * spent['final pass: walking'] / len(alone):.2f}")
     same(ours, topics)
 
 
@@ -165,7 +170,7 @@ def same(ours: Ours, topics: Sequence[Topic]) -> None:
     print(f"  results that differ from exhaustive scoring: {different} of {len(topics)}", flush=True)
 
 
-def where(ours: Ours, topics: Sequence[Topic]) -> None:
+def where(ours: Ours, topics: Sequence[Topic]) -> Counter:
     """Where the processor's time of a query goes, one at a time, one thread: parts of a pass are among its own."""
     spent, passes = Counter(), ["final"]
 
@@ -204,6 +209,7 @@ def where(ours: Ours, topics: Sequence[Topic]) -> None:
     whole = sum(spent[label] for label in ("analysis", "estimating", "first pass", "final pass"))
     told = [f"{label} {1000 * s / len(topics):.2f}" for label, s in sorted(spent.items())]
     print(f"  ms of a query: {', '.join(told)}, all else {1000 * (total - whole) / len(topics):.2f}", flush=True)
+    return spent
 
 
 def with_time(snapshot: Snapshot, topics: Sequence[Topic], n: int) -> None:
@@ -261,18 +267,23 @@ def whole_commands(index: Path, path: Path, rounds: int) -> None:
             print(f"all {wall:.1f} s ({cpu:.1f})", flush=True)
 
 
-def machine(snapshot: Snapshot, index: Path) -> None:
+def memory_rate() -> float:
+    """Bytes a second that one thread reads from memory."""
+    numbers = np.ones(1 << 25)
+    return numbers.nbytes / min(seconds(lambda: numbers.sum()) for _ in range(5))
+
+
+def machine(snapshot: Snapshot, index: Path, rate: float) -> None:
     """The snapshot's size, the process's memory, and what the memory can do."""
-    files = list(snapshot_folder(index).rglob("*.bin"))
-    size, lucene = (sum(path.stat().st_size for path in paths) / 1e6 for paths in (files, index.iterdir()))
+    everything, own = snapshot_folder(index).rglob("*.bin"), snapshot_folder(index).glob("*/*.bin")
+    whole, size, lucene = (sum(f.stat().st_size for f in files) / 1e6 for files in (everything, own, index.iterdir()))
     per_posting = 1e6 * size / snapshot.n_postings
-    print(f"snapshot {size:.0f} MB ({per_posting:.1f} bytes a posting), Lucene's index {lucene:.0f} MB")
+    print(f"snapshot {size:.0f} MB ({per_posting:.1f} bytes a posting), ", end="")
+    print(f"with positions {whole:.0f}, Lucene's index {lucene:.0f}")
     print(
         f"memory at its most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:.0f} MB, mapped files included"
     )
-    numbers = np.ones(1 << 25)
-    rate = numbers.nbytes / min(seconds(lambda: numbers.sum()) for _ in range(5)) / 1e9
-    print(f"memory is read at {rate:.1f} GB a second; a posting that is walked has 3 bytes")
+    print(f"memory is read at {rate / 1e9:.1f} GB a second; a posting that is walked has {POSTING_BYTES} bytes")
 
 
 def main() -> None:
@@ -287,6 +298,7 @@ def main() -> None:
     times = Collection("rhelp").folder / "topics.times.tsv"  # of the threads that the topics are the subjects of
     every = list(read_topics(path, times=times))
     topics = every[: args.topics]
+    rate = memory_rate()
     opening = seconds(lambda: Engine(open_snapshot(index)))
     snapshot = open_snapshot(index)
     print(f"{snapshot.n_docs:,} passages, {snapshot.n_postings:,} postings, {len(topics)} topics, {HITS} hits")
@@ -297,8 +309,8 @@ def main() -> None:
         elif name == COMMAND:
             whole_commands(index, path, args.rounds)
         else:
-            compare(name, snapshot, index, topics, args.rounds)
-    machine(snapshot, index)
+            compare(name, snapshot, index, topics, args.rounds, rate)
+    machine(snapshot, index, rate)
 
 
 if __name__ == "__main__":
