@@ -7,7 +7,9 @@ numba's cache outlives a power cut: what is torn is compiled anew, and is no err
 
 from __future__ import annotations
 
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, update_wrapper
@@ -17,6 +19,9 @@ __all__ = ["Compiled", "ask_ahead", "at_most_full", "njit", "plain_loops", "uppe
 
 _lock = threading.RLock()
 _is_plain = False
+_own: set[str] = set()  # names of these loops in numba's cache
+_began: float | None = None  # when the first of them was found missing there; inf once that has been told
+PATIENCE = 2.0  # seconds
 
 
 class Compiled:
@@ -36,6 +41,7 @@ class Compiled:
         """numba's own."""
         with _lock:
             if self._dispatcher is None:
+                _own.add(f"{self.py_func.__module__.rpartition('.')[2]}.{self.py_func.__qualname__}")
                 self._dispatcher = _numba_njit()(**self.targetoptions)(self.py_func)
             return self._dispatcher
 
@@ -94,11 +100,14 @@ def _numba_njit() -> Any:
 
     def load_or_forget(self: IndexDataCacheFile, key: Any) -> Any:
         try:
-            return load(self, key)
+            found = load(self, key)
         except Exception:  # a pickle that is cut short may raise anything
+            found = None
             with suppress(OSError):
                 self.flush()
-            return None
+        if found is None and self._index_name.rpartition("-")[0] in _own:
+            _tell_of_compiling()
+        return found
 
     IndexDataCacheFile.load = load_or_forget  # type: ignore[method-assign]
     typeof_impl.register(Compiled, lambda function, _: types.Dispatcher(function.dispatcher()))  # where loops call it
@@ -110,6 +119,16 @@ def _numba_njit() -> Any:
     }
     typeof_impl.register(Instruction, lambda one, _: types.Dispatcher(instructions[one.__name__]))
     return njit
+
+
+def _tell_of_compiling() -> None:
+    """Once, when it takes longer: the first command on a machine waits for loops, of which one is made of another."""
+    global _began
+    now = time.monotonic()
+    _began = now if _began is None else _began
+    if now - _began > PATIENCE:
+        _began = float("inf")
+        print("compiling the inner loops for this machine, once: up to a minute", file=sys.stderr, flush=True)
 
 
 def _intrinsics() -> tuple[Any, Any, Any]:

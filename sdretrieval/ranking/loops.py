@@ -483,22 +483,24 @@ def largest(values, kept):
 @njit(cache=True, nogil=True)
 def keep_largest(lists, n):
     """Of each list its ``n`` largest numbers above zero, summing to one, and zeros; ties go to the lower position."""
-    places, kept = np.empty(lists.shape[1], np.int64), np.empty(n, np.int64)
-    for j in range(len(lists)):
-        values, positive, total = lists[j], 0, 0.0
-        for k in range(len(values)):
-            if values[k] > 0.0:
-                places[positive] = k
+    width = lists.shape[1]
+    places, sizes, kept = np.empty(width, np.int64), np.empty(width), np.empty(n, np.int64)
+    for j in range(len(lists)):  # number by number: whole arrays taken by places numba compiles for seconds
+        positive, total = 0, 0.0
+        for k in range(width):
+            if lists[j, k] > 0.0:
+                places[positive], sizes[positive] = k, lists[j, k]
                 positive += 1
-        sizes = values[places[:positive]]
-        values[:] = 0.0
+            lists[j, k] = 0.0
         if positive > n:
-            largest(sizes, kept)
-            places[:n], sizes, positive = places[kept], sizes[kept], n
-        for size in sizes:
-            total += size
+            largest(sizes[:positive], kept)
+            for k in range(n):  # they ascend
+                places[k], sizes[k] = places[kept[k]], sizes[kept[k]]
+            positive = n
         for k in range(positive):
-            values[places[k]] = sizes[k] / total
+            total += sizes[k]
+        for k in range(positive):
+            lists[j, places[k]] = sizes[k] / total
 
 
 @njit(inline="always")

@@ -86,11 +86,32 @@ def lists_of(term_ptr, terms, weights, highest, blocks_ptr, blocks, n_blocks):
             lists[n, 0], lists[n, 1], gains[n] = i, 1, highest[i, 1]
             rates[n] = min(gains[n] / max(df - above, 1), rates[n - 1])  # never before the other part
             n += 1
-    order = np.argsort(-rates[:n], kind="mergesort")
-    rest = np.zeros(n + 1, np.int64)
+    order, walked, rest = _falling(rates, n), np.empty((n, 2), np.int64), np.zeros(n + 1, np.int64)
     for j in range(n - 1, -1, -1):
+        walked[j, 0], walked[j, 1] = lists[order[j], 0], lists[order[j], 1]
         rest[j] = rest[j + 1] + np.int64(gains[order[j]])
-    return lists[order], rest
+    return walked, rest
+
+
+@njit(inline="always")
+def _falling(rates, n):
+    """The places of the first ``n`` numbers, the largest first, equal ones as they stand (Shell's sort: to compile
+    NumPy's takes numba longer than all else here)."""
+    order, gap = np.arange(n), 1
+    while gap < n:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            place, j = order[i], i
+            while j >= gap:
+                other = order[j - gap]
+                if rates[other] > rates[place] or (rates[other] == rates[place] and other < place):
+                    break
+                order[j] = other
+                j -= gap
+            order[j] = place
+        gap //= 3
+    return order
 
 
 @njit(cache=True, nogil=True)
@@ -381,11 +402,12 @@ def _best(
     if not are_telling(scale, completed, lost):
         return *nothing, UNBOUNDED
     doc_ptr, doc_terms, doc_counts, B, group, tie, static, share = rows
-    slack, least = max(0, int((completed - usual) * scale)) + loose, 1
+    slack, first = max(0, int((completed - usual) * scale)) + loose, np.int64(0)
+    least = first + 1  # not plain numbers: for each of these numba would compile the walk once more
     for guess in (True, False):
         docs, bounds, reached = promising(
             term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, allowed, terms, units, start, steps[2],
-            lists, rest, 0, n_blocks, n_blocks, depth, least, slack, guess,
+            lists, rest, first, n_blocks, n_blocks, depth, least, slack, guess,
         )  # fmt: skip
         if are_too_many(docs, depth, most):
             return *nothing, UNBOUNDED

@@ -45,3 +45,23 @@ def test_numba_is_imported_at_the_first_call():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=REPOSITORY)
     assert done.stdout == "42 False\n42 True\n7.0\n"
+
+
+def test_who_waits_for_compiling_is_told_once(tmp_path):
+    (tmp_path / "loop.py").write_text(
+        "from sdretrieval.core import compiled\n"
+        "compiled.PATIENCE = 0.0\n"
+        "inner = compiled.njit(cache=True)(lambda x: x + 1)\n"
+        "@compiled.njit(cache=True)\ndef middle(x):\n    return inner(x) + 1\n"
+        "@compiled.njit(cache=True)\ndef outer(x):\n    return 2 * middle(x)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{REPOSITORY}", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def told() -> str:
+        words = [sys.executable, "-c", "import loop; print(loop.outer(19))"]
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+        assert done.stdout == "42\n"
+        return done.stderr
+
+    assert told() == "compiling the inner loops for this machine, once: up to a minute\n"
+    assert told() == ""
