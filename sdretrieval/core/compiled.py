@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, update_wrapper
+from math import inf
 from typing import Any
 
 __all__ = ["Compiled", "ask_ahead", "at_most_full", "njit", "plain_loops", "upper_half"]
@@ -20,8 +21,8 @@ __all__ = ["Compiled", "ask_ahead", "at_most_full", "njit", "plain_loops", "uppe
 _lock = threading.RLock()
 _is_plain = False
 _own: set[str] = set()  # names of these loops in numba's cache
-_began: float | None = None  # when the first of them was found missing there; inf once that has been told
-PATIENCE = 2.0  # seconds
+_missing = [-inf, -inf]  # when the first and the last of them in a row were found missing there
+PATIENCE, PAUSE = 2.0, 10.0  # seconds that they take untold; between one row and the next
 
 
 class Compiled:
@@ -123,11 +124,12 @@ def _numba_njit() -> Any:
 
 def _tell_of_compiling() -> None:
     """Once, when it takes longer: the first command on a machine waits for loops, of which one is made of another."""
-    global _began
     now = time.monotonic()
-    _began = now if _began is None else _began
-    if now - _began > PATIENCE:
-        _began = float("inf")
+    if now - _missing[1] > PAUSE:
+        _missing[0] = now
+    _missing[1] = now
+    if now - _missing[0] > PATIENCE:
+        _missing[0] = inf
         print("compiling the inner loops for this machine, once: up to a minute", file=sys.stderr, flush=True)
 
 
