@@ -1,45 +1,33 @@
-"""Corpora of any size for measuring speed: the project's own demo generator, written once below .cache."""
+"""Real text of any size for measuring speed: by ../shared/tools/scale_corpus.py, made and indexed once below .cache."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import subprocess
+import sys
 from pathlib import Path
 
 from benchmarks.collections import ROOT
-from sdretrieval.demo import write_demo
+from sdretrieval.collection.corpus import Reader
+from sdretrieval.index.lucene.indexing import build_index
 
 CACHE = ROOT / ".cache" / "benchmarks"
+TOOL = ROOT.parent / "shared" / "tools" / "scale_corpus.py"
 
 
-@dataclass(frozen=True)
-class Corpus:
-    """``n_docs`` generated documents and ``n_topics`` topics, with a Lucene index that has document vectors."""
+def documents(passages: int) -> Path:
+    """The passages, with topics.tsv beside them."""
+    folder = CACHE / f"scale-{passages}"
+    if not (folder / "topics.tsv").is_file():
+        if not TOOL.is_file():
+            sys.exit(f"{TOOL} is not there: it makes the corpus of real text that this benchmark measures on")
+        subprocess.run([sys.executable, str(TOOL), str(folder), "--passages", str(passages)], check=True)
+    return folder / "docs.jsonl"
 
-    n_docs: int = 50_000
-    n_topics: int = 500
-    mean_words: int = 280
 
-    @property
-    def folder(self) -> Path:
-        return CACHE / f"demo-{self.n_docs}-{self.n_topics}-{self.mean_words}"
-
-    @property
-    def documents(self) -> Path:
-        path = self.folder / "docs.jsonl"
-        if not path.is_file():
-            write_demo(self.folder, n_docs=self.n_docs, n_topics=self.n_topics, mean_words=self.mean_words)
-        return path
-
-    @property
-    def topics(self) -> Path:
-        return self.documents.with_name("topics.tsv")
-
-    def index(self) -> Path:
-        """Built by `sdretrieval index`, once."""
-        from sdretrieval.collection.corpus import Reader
-        from sdretrieval.index.lucene.indexing import build_index
-
-        path = self.folder / "index"
-        if not path.is_dir():
-            build_index(Reader(date="date").read([self.documents]), path, store_docvectors=True)
-        return path
+def corpus(passages: int) -> tuple[Path, Path]:
+    """Index and topics, made where they are not there."""
+    docs = documents(passages)
+    index = docs.with_name("index")
+    if not index.exists():
+        build_index(Reader(date="date").read([docs]), index, store_docvectors=True, store_raw=False)
+    return index, docs.with_name("topics.tsv")

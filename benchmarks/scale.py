@@ -30,14 +30,12 @@ from unittest.mock import patch
 import numpy as np
 
 from benchmarks.collections import Collection
-from benchmarks.corpus import CACHE
+from benchmarks.corpus import corpus
 from benchmarks.time_prior import best_of
-from sdretrieval.collection.corpus import Reader
 from sdretrieval.collection.records import Topic
 from sdretrieval.collection.trec import read_topics
 from sdretrieval.core.anserini import anserini_jar
 from sdretrieval.core.jvm import find_java, java_class, start_jvm
-from sdretrieval.index.lucene.indexing import build_index
 from sdretrieval.index.snapshot import Snapshot, open_snapshot, snapshot_folder
 from sdretrieval.ranking import engine as engine_module
 from sdretrieval.ranking import pruned_loops
@@ -48,7 +46,6 @@ from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.retrieval import queries_of
 from sdretrieval.ranking.time.wrappers import Auto, Density, Recency, time_aware
 
-TOOL = Path(__file__).resolve().parent.parent.parent / "shared" / "tools" / "scale_corpus.py"
 HITS, THREADS, ALONE = 1000, 2, 200
 POSTING_BYTES = 3  # of a posting that is walked
 # name -> model, its settings, feedback documents and words of the RM3 it is measured against
@@ -67,19 +64,6 @@ WITH_TIME: dict[str, dict[str, Any]] = {
     "auto": {"prior": Auto()},
     "as-of": {"as_of": True},
 }
-
-
-def corpus(passages: int) -> tuple[Path, Path]:
-    """Index and topics, made where they are not there."""
-    folder = CACHE / f"scale-{passages}"
-    if not (folder / "topics.tsv").is_file():
-        if not TOOL.is_file():
-            sys.exit(f"{TOOL} is not there: it makes the corpus of real text that this benchmark measures on")
-        subprocess.run([sys.executable, str(TOOL), str(folder), "--passages", str(passages)], check=True)
-    index = folder / "index"
-    if not index.exists():
-        build_index(Reader(date="date").read([folder / "docs.jsonl"]), index, store_docvectors=True, store_raw=False)
-    return index, folder / "topics.tsv"
 
 
 class Lucene:

@@ -3,12 +3,14 @@
 Must hold: snapshot time <= 0.15 x Anserini's indexing time; postings leave the JVM at >= 10 million a second; peak
 memory of the build < 2 x the snapshot's size. Each step runs in a process of its own, so that memory is its own.
 
-    python -m benchmarks.snapshot
-    python -m benchmarks.snapshot INDEX          # what opening its snapshot costs, the first time and later
+    python -m benchmarks.snapshot                       # 250,000 real passages
+    python -m benchmarks.snapshot --passages 2000000
+    python -m benchmarks.snapshot --index INDEX         # what opening its snapshot costs, the first time and later
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
 import subprocess
@@ -16,7 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.corpus import Corpus
+from benchmarks.corpus import documents
 
 INDEX = """
 import json, sys
@@ -105,13 +107,17 @@ def opening(index: str) -> None:
 
 
 def main() -> None:
-    if len(sys.argv) > 1:
-        opening(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--passages", type=int, default=250_000)
+    parser.add_argument("--index", help="an index that is there")
+    args = parser.parse_args()
+    if args.index:
+        opening(args.index)
         return
-    corpus = Corpus()
-    with tempfile.TemporaryDirectory(dir=corpus.documents.parent) as folder:
+    docs = documents(args.passages)
+    with tempfile.TemporaryDirectory(dir=docs.parent) as folder:
         index = Path(folder) / "index"
-        indexed = run(INDEX, corpus.documents, index)["seconds"]
+        indexed = run(INDEX, docs, index)["seconds"]
         memory = run(SNAPSHOT, index, "watch")["memory"]  # also compiles what is not compiled yet
         shutil.rmtree(index.with_name("index.snapshot"))
         s = run(SNAPSHOT, index, "time")

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.scale import corpus
+from benchmarks.corpus import corpus
 from benchmarks.sharded import write_collection
 from sdretrieval.collection.trec import read_topics
 from sdretrieval.index.snapshot import Snapshot, open_snapshot
