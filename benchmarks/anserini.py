@@ -6,7 +6,7 @@ only, which looks for its indexes on the network: here they are given to Lucene'
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,8 @@ def _reranked(
     arguments = java_class("io.anserini.search.SearchCollection$Args")()
     arguments.hits = hits
     reranker = _reranker(index, analyzer, extra)
-    with _lucene_searcher(index, similarity) as searcher:
+    kind, values = ("BM25", (0.9, 0.4)) if similarity == "bm25" else ("LMDirichlet", (1000.0,))
+    with lucene_searcher(index, f"{kind}Similarity", values) as searcher:
         for topic in topics:
             query = generator.buildQuery("contents", analyzer, topic.text)
             first = searcher.search(query, RERANK_CUTOFF, order, True)
@@ -100,7 +101,8 @@ def _reranker(index: Path, analyzer: Any, name: str | None) -> Any:
 
 
 @contextmanager
-def _lucene_searcher(index: Path, similarity: str) -> Iterator[Any]:
+def lucene_searcher(index: Path, similarity: str, values: Iterable[float]) -> Iterator[Any]:
+    """Lucene's own IndexSearcher, with a similarity of these parameters."""
     start_jvm()
     from jnius import cast
 
@@ -113,8 +115,7 @@ def _lucene_searcher(index: Path, similarity: str) -> Iterator[Any]:
         searcher = java_class("org.apache.lucene.search.IndexSearcher")(
             cast("org.apache.lucene.index.IndexReader", reader)
         )
-        name, values = ("BM25", (0.9, 0.4)) if similarity == "bm25" else ("LMDirichlet", (1000.0,))
-        searcher.setSimilarity(java_class(f"org.apache.lucene.search.similarities.{name}Similarity")(*values))
+        searcher.setSimilarity(java_class(f"org.apache.lucene.search.similarities.{similarity}")(*values))
         yield searcher
     finally:
         reader.close()

@@ -2,12 +2,13 @@
 
     python -m benchmarks.digests record        # what the code of this checkout computes
     python -m benchmarks.digests check         # the same again, compared: lists what differs
+    python -m benchmarks.digests check --collections demo --record ../before/.cache/benchmarks/digests.json
 
 Runs of every model without and with each time option on the demo collection and on cranfield, cacm and microblog2011
-(where ../shared/data is beside the project), expansions, explanations, evaluation, the report, tuning, classifiers,
-trackers, evolving classifiers, topics, drift and burstiness. One digest each of what a command writes and prints, kept
-below .cache: last bits of sums differ between kinds of processors, so one records on a machine, changes the code, and
-checks there. ``--only NAME`` takes the jobs whose name contains NAME.
+(where ../shared/data is beside the project), expansions, explanations, evaluation, the report, tuning, fusion,
+classifiers, trackers, evolving classifiers, themes, judging, drift and burstiness. One digest each of what a command
+writes and prints, kept below .cache: last bits of sums differ between kinds of processors, so one records on a machine,
+changes the code, and checks there. To compare with a commit, record in a worktree of it, and name that --record here.
 """
 
 from __future__ import annotations
@@ -29,15 +30,18 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 from benchmarks.collections import SHARED  # noqa: E402
 from benchmarks.corpus import CACHE  # noqa: E402
+from sdretrieval.cli.evolve import METHODS  # noqa: E402
 from sdretrieval.cli.main import main as sdretrieval  # noqa: E402
+from sdretrieval.estimate.time.kernels import kernel_names  # noqa: E402
+from sdretrieval.learn.classify.classifiers import MODELS as CLASSIFIERS  # noqa: E402
 from sdretrieval.ranking.models.built_in import BUILT_IN  # noqa: E402
 
 RECORD = CACHE / "digests.json"
 MODELS = [model.name for model in BUILT_IN]
-CLASSIFIERS = ["sd", "sd-ce", "multinomial", "multinomial-jm", "dcm", "dirichlet", "svm", "logistic", "local-logistic"]
-KERNELS = ["uniform", "triangular", "epanechnikov", "tricube", "gaussian", "exponential"]
 TIMELESS = {"paper": "--profile paper", "anserini": "--profile anserini", "prune": "--prune 20"}
 TIME = {
+    "auto": "--time-prior auto",
+    "period": "--from 1970-01-01 --until 2022-07-01",
     "recency": "--time-prior recency",
     "recency-fixed": "--time-prior recency --time-weight 0.7 --bandwidth 5d",
     "recency-narrow": "--time-prior recency --time-weight 1 --bandwidth 1h",
@@ -56,6 +60,7 @@ TIME = {
     "as-of-density": "--as-of query-time --time-prior density",
     "density-document": "--time-prior density --background local --background-at document --bandwidth 7d --hits 50",
 }
+COLLECTIONS = {"demo": "3", "cranfield": "4", "cacm": "7", "microblog2011": "1"}  # and a topic of each to explain
 TIMED = {"demo", "microblog2011"}  # topics with times
 DATED = {*TIMED, "cacm"}
 
@@ -63,16 +68,14 @@ DATED = {*TIMED, "cacm"}
 class Jobs:
     """The commands, one by one, in a folder of their own."""
 
-    def __init__(self, folder: Path, only: str) -> None:
-        self.folder, self.only, self.digests = folder, only, {}
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.digests, self.failed = folder, {}, []
 
     def run(self, name: str, command: str, output: str | None = None, drop: str = "") -> None:
         """One command: the digest of what it prints and, where ``output`` is given, of the file it writes.
 
         ``drop``: a pattern of what is not the same from run to run.
         """
-        if self.only not in name:
-            return
         printed = io.StringIO()
         words = command.split()  # no path has a space
         if output is not None:
@@ -90,21 +93,24 @@ class Jobs:
             manifest = self.folder / (output + ".manifest.json")
             if manifest.is_file():
                 told = json.loads(manifest.read_text(encoding="utf-8"))
-                parts.append(json.dumps([told["model"], told["parameters"]]))
+                parts.append(json.dumps([told.get("model"), told["parameters"]]))
         self.digests[name] = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+        self.failed += [name] if code else []
         print(f"{name:<55} {self.digests[name]} {code}", flush=True)
 
 
-def collections(folder: Path) -> Iterator[tuple[str, Path, str]]:
-    """Name, index and the flags of the topics of each collection."""
+def collections(folder: Path, wanted: list[str]) -> Iterator[tuple[str, Path, str]]:
+    """Name, index and the flags of the topics of each collection. The demo is always made: others learn from it."""
     from sdretrieval.collection.corpus import Reader
     from sdretrieval.index.lucene.indexing import build_index
 
     demo = folder / "demo"
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
         sdretrieval(["demo", "--folder", str(demo), "--index", str(folder / "demo-index")])
-    yield "demo", folder / "demo-index", f"--topics {demo / 'topics.jsonl'}"
-    for name in ("cranfield", "cacm", "microblog2011"):
+    for name in wanted:
+        if name == "demo":
+            yield name, folder / "demo-index", f"--topics {demo / 'topics.jsonl'}"
+            continue
         source = SHARED / name
         if not source.is_dir():
             print(f"{name}: not in ../shared/data, left out", file=sys.stderr)
@@ -143,15 +149,14 @@ def rankings(jobs: Jobs, name: str, index: Path, topics: str) -> None:
             jobs.run(f"{name} rerank {model}", rerank, f"{name}.{model}.rerank.txt")
     jobs.run(f"{name} threads", f"search {where} --threads 1", f"{name}.threads.txt")
     if name in TIMED:
-        for kernel in KERNELS:
+        for kernel in kernel_names():
             for prior in ("recency", "density"):
                 flags = f"--model bm25 --hits 200 --time-prior {prior} --kernel {kernel}"
                 jobs.run(f"{name} kernel {kernel} {prior}", f"search {where} {flags}", f"{name}.{kernel}.{prior}.txt")
         past = f"rerank {where} --run {first} --as-of query-time --time-prior recency"
         jobs.run(f"{name} rerank as-of", past, f"{name}.rerank-as-of.txt")
-    qid = {"demo": "3", "cranfield": "4", "cacm": "7", "microblog2011": "1"}[name]
-    for model in ("bm25", "ql", "tfidf", "rm", "rm3", "sd", "sd3"):
-        explain = f"explain {where} --model {model} --qid {qid}"
+    for model in ("bm25", "ql", "tfidf", "rm", "rm3", "sd", "sd3", "blend", "sdm"):
+        explain = f"explain {where} --model {model} --qid {COLLECTIONS[name]}"
         jobs.run(f"{name} explain {model}", explain)
         jobs.run(f"{name} explain json {model}", f"{explain} --json")
     sd3, rm3 = (jobs.folder / f"{name}.{model}.txt.expansion.jsonl" for model in ("sd3", "rm3"))
@@ -166,11 +171,16 @@ def evaluation(jobs: Jobs, name: str, index: Path, topics: str) -> None:
     jobs.run(f"{name} evaluate", f"evaluate {given} --baseline {runs[0]}")
     jobs.run(f"{name} evaluate each", f"evaluate {given} -q")
     jobs.run(f"{name} compare", f"compare {qrels} {' '.join(runs[1:])}")
+    for method in ("combsum", "combmnz", "rrf"):
+        jobs.run(f"{name} fuse {method}", f"fuse {' '.join(runs)} --method {method}", f"{name}.{method}.txt")
     report = f"report {given} {topics} --collection {name} --latex {jobs.folder / f'{name}.tex'}"
     jobs.run(f"{name} report", report, f"{name}.report.html", drop=r"\d{4}-\d\d-\d\dT[^\s\"]*|[0-9a-f]{32}")
     if name in ("demo", "cranfield"):
         tune = f"tune --index {index} {topics} --qrels {qrels} --model sd3 --method random --budget 6 --folds 3"
         jobs.run(f"{name} tune", tune, f"{name}.profile.json", drop=r"[\d.]+ (s|ms)\b")
+    if name != "microblog2011":  # large
+        judge = f"judge simulate --index {index} {topics.split(' --topic-times')[0]} --qrels {qrels} --json"
+        jobs.run(f"{name} judge", judge, drop=r'"ms_per_click": [\d.e-]+')
 
 
 def learning(jobs: Jobs, index: Path) -> None:
@@ -180,7 +190,7 @@ def learning(jobs: Jobs, index: Path) -> None:
         train = f"classify --train {documents} --model {model} --date-field date"
         jobs.run(f"classify {model}", f"{train} --input {documents}", f"classify.{model}.jsonl")
         jobs.run(f"classify held-out {model}", f"{train} --held-out 0.3 --json", drop=r'"seconds[^,}]*')
-    for method in ("ssl-e", "ssl", "ssl-naive", "offline"):
+    for method in METHODS:
         evolve = f"evolve --input {documents} --method {method} --label-fraction 0.2"
         jobs.run(f"evolve {method}", evolve, f"evolve.{method}.jsonl")
     seeds = jobs.folder / "seeds.txt"
@@ -195,18 +205,15 @@ def learning(jobs: Jobs, index: Path) -> None:
             jobs.run(f"track {model} {kind}", track, f"track.{model}.{kind}.jsonl")
         jobs.run(f"tdt {model}", f"tdt {demo / 'qrels.txt'} {run} --documents 3000 -q")
     for loss in ("squared", "hellinger"):
-        model = jobs.folder / f"{loss}.topics"
-        fit = (
-            f"topics fit --input {demo / 'docs.jsonl'} --loss {loss} --n-topics 12 --bandwidth 5 --steps 3 --threads 1"
-        )
-        jobs.run(f"topics fit {loss}", f"{fit} --output {model}", drop=r"[\d.]+ s\b")
-        jobs.run(f"topics show {loss}", f"topics show --model {model} --json")
-        jobs.run(
-            f"topics transform {loss}", f"topics transform --model {model} --index {index}", f"topics.{loss}.jsonl"
-        )
+        model = jobs.folder / f"{loss}.themes"
+        how = f"--loss {loss} --n-topics 12 --bandwidth 5 --steps 3 --threads 1 --output {model}"
+        jobs.run(f"themes fit {loss}", f"themes fit --input {demo / 'docs.jsonl'} {how}", drop=r"[\d.]+ s\b")
+        jobs.run(f"themes show {loss}", f"themes show --model {model} --json")
+        weights = f"themes transform --model {model} --index {index}"
+        jobs.run(f"themes transform {loss}", weights, f"themes.{loss}.jsonl")
         for verb in ("segment", "strip"):
-            one = f"topics {verb} --model {model} --index {index} --docid demo-000007 --segments 4"
-            jobs.run(f"topics {verb} {loss}", one)
+            one = f"themes {verb} --model {model} --index {index} --docid demo-000007 --segments 4"
+            jobs.run(f"themes {verb} {loss}", one)
     jobs.run("drift", f"drift --index {index} --json")
     jobs.run("drift gaussian", f"drift --index {index} --kernel gaussian --bandwidth 9d --json")
     jobs.run("burstiness", f"burstiness --index {index} --json")
@@ -223,38 +230,52 @@ def label_demo(source: Path, target: Path) -> None:
             out.write(json.dumps(document) + "\n")
 
 
-def compute(only: str) -> dict[str, str]:
+def compute(wanted: list[str]) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        jobs = Jobs(folder, only)
-        for collection in collections(folder):
+        jobs = Jobs(folder)
+        for collection in collections(folder, wanted):
             rankings(jobs, *collection)
             evaluation(jobs, *collection)
             if collection[0] == "demo":
                 learning(jobs, collection[1])
+        if jobs.failed:
+            print(f"ended with an error, of which the digest is: {', '.join(jobs.failed)}")
         return jobs.digests
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=("record", "check"))
-    parser.add_argument("--only", default="", metavar="NAME")
+    several = {"nargs": "+", "choices": tuple(COLLECTIONS), "default": list(COLLECTIONS)}
+    parser.add_argument("--collections", **several, help="only these; what learns is part of the demo")
+    parser.add_argument("--record", type=Path, default=RECORD, metavar="FILE", help="default: %(default)s")
     args = parser.parse_args()
-    if args.action == "check" and not RECORD.is_file():
+    if args.action == "check" and not args.record.is_file():
         parser.error("nothing was recorded: run `python -m benchmarks.digests record` on the code to compare with")
-    found = compute(args.only)
+    found = compute(args.collections)
+    recorded = json.loads(args.record.read_text(encoding="utf-8")) if args.record.is_file() else {}
     if args.action == "record":
-        RECORD.parent.mkdir(parents=True, exist_ok=True)
-        RECORD.write_text(json.dumps(found) + "\n", encoding="utf-8")
-        print(f"{len(found)} digests in {RECORD}")
+        args.record.parent.mkdir(parents=True, exist_ok=True)
+        args.record.write_text(json.dumps(recorded | found) + "\n", encoding="utf-8")
+        print(f"{len(found)} digests in {args.record}")
         return 0
-    recorded = json.loads(RECORD.read_text(encoding="utf-8"))
-    recorded = {name: digest for name, digest in recorded.items() if args.only in name}
+    recorded = {name: digest for name, digest in recorded.items() if collection_of(name) in args.collections}
     unlike = [name for name, digest in recorded.items() if found.get(name) != digest]
     for name in unlike:
         print(f"differs: {name}")
-    print(f"{len(recorded) - len(unlike)} of {len(recorded)} the same")
-    return 1 if unlike else 0
+    new = len(found.keys() - recorded.keys())
+    print(
+        f"{len(recorded) - len(unlike)} of {len(recorded)} the same"
+        + (f"; {new} more were not recorded" if new else "")
+    )
+    return 1 if unlike or not recorded else 0
+
+
+def collection_of(job: str) -> str:
+    """What learns is part of the demo."""
+    first = job.partition(" ")[0]
+    return first if first in COLLECTIONS else "demo"
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import argparse
 import json
 import textwrap
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sdretrieval.cli import options
 from sdretrieval.cli.bar_tables import bar_table, significant, terminal_width, wrapped
@@ -37,15 +38,13 @@ again by `sdretrieval search --expansion sd3.jsonl …`.
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    show = actions.add_parser("show", help="the words and feedback documents of each topic")
-    show.add_argument("file", metavar="FILE")
-    compare = actions.add_parser(
-        "diff",
-        help="how two files differ, topic by topic",
-        description="Without --qid one line per topic; with it, the topic word by word.",
-    )
-    compare.add_argument("a", metavar="A")
-    compare.add_argument("b", metavar="B")
+    how: Any = {"epilog": EXAMPLE, "formatter_class": parser.formatter_class}
+    show = actions.add_parser("show", help="the words and feedback documents of each topic", **how)
+    show.add_argument("file", metavar="FILE", help="what --save-expansion wrote")
+    how["description"] = "Without --qid one line per topic; with it, the topic word by word."
+    compare = actions.add_parser("diff", help="how two files differ, topic by topic", **how)
+    compare.add_argument("a", metavar="A", help="what --save-expansion wrote")
+    compare.add_argument("b", metavar="B", help="the same of another model, or edited")
     for action in (show, compare):
         action.add_argument("--qid", action="append", default=[], metavar="ID", help="only this topic; may be repeated")
         action.add_argument(

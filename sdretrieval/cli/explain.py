@@ -54,7 +54,8 @@ def run(args: argparse.Namespace) -> int:
     if args.compare_docid is not None and args.docid is None:
         raise ParameterError("--compare-docid needs a document to compare with", remedy="Give it as --docid.")
     ranker = time_options.time_from(args, options.ranker_from(args))
-    topic = topic_from(args)
+    with options.standard_input(args):
+        topic = topic_from(args)
     snapshot = options.snapshot_from(args, ranker)
     if args.expansion is not None:
         ranker = replaying(ranker, read_expansions(args.expansion, snapshot))

@@ -70,11 +70,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--language", choices=LANGUAGES, default="en", metavar="CODE", help=", ".join(LANGUAGES))
     add("--stemmer", choices=STEMMERS, default="porter", help="of English (default: porter)")
     add("--keep-stopwords", action="store_true", help="of English (default: remove them)")
-    add("--threads", type=int, default=min(os.cpu_count() or 1, 8), help="default: %(default)s")
-    add("--store-positions", action=switch, default=True, help="of terms")
-    add("--store-docvectors", action=switch, default=False, help="for Anserini's own feedback")
-    add("--store-raw", action=switch, default=True, help="text and other fields, to come back")
-    add("--optimize", action=switch, default=True, help="merge to one segment")
+    add("--threads", type=int, default=min(os.cpu_count() or 1, 8), metavar="N", help="default: %(default)s")
+    add("--store-positions", action=switch, default=True, help="where words stand (default: yes)")
+    add("--store-docvectors", action=switch, default=False, help="for Anserini's own feedback (default: no)")
+    add("--store-raw", action=switch, default=True, help="text and other fields, to be shown (default: yes)")
+    add("--optimize", action=switch, default=True, help="merge to one segment (default: yes)")
     add("--json", action="store_true", help="print the summary as JSON")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from itertools import combinations, count, pairwise
 from typing import TYPE_CHECKING, Any
 
 from sdretrieval.cli.options import positive
@@ -175,27 +175,19 @@ def _start(args: argparse.Namespace, project: Project) -> None:
 
 def _by_lines(args: argparse.Namespace, project: Project, topic: str | None) -> None:
     """A document out, a judgment in, until either side has no more."""
-    offer = project.next(topic, args.who, args.way)
-    for number, line in enumerate(_answers(offer, project, topic, args), 1):
-        offer = line[1]
-        told = _answer(line[0], number)
-        if told.get("undo"):
-            project.undo(args.who, topic)
-        elif told.get("skip"):
-            project.judge(offer.qid, offer.docid, None, args.who, way=offer.way)
-        else:
-            note = told.get("note", "")
-            project.judge(offer.qid, offer.docid, told["grade"], args.who, note=note, way=offer.way)
-
-
-def _answers(offer: Any, project: Project, topic: str | None, args: argparse.Namespace) -> Iterator[tuple[str, Any]]:
-    while offer is not None:
+    for number in count(1):
+        if (offer := project.next(topic, args.who, args.way)) is None:
+            return
         print(json.dumps(_offered(project, offer), ensure_ascii=False), flush=True)
         line = sys.stdin.readline()
         if not line.strip():
             return
-        yield line, offer
-        offer = project.next(topic, args.who, args.way)
+        told = _answer(line, number)
+        if told.get("undo"):
+            project.undo(args.who, topic)
+        else:
+            grade = None if told.get("skip") else told["grade"]
+            project.judge(offer.qid, offer.docid, grade, args.who, note=told.get("note", ""), way=offer.way)
 
 
 def _answer(line: str, number: int) -> dict[str, Any]:
@@ -206,7 +198,7 @@ def _answer(line: str, number: int) -> dict[str, Any]:
         told = parse_json(line)
     except ValueError as error:
         raise InputError(f"not JSON: {error}", file="standard input", line=number, remedy=form) from None
-    known = isinstance(told, dict) and bool(told.keys() & {"grade", "skip", "undo"})
+    known = isinstance(told, dict) and ("grade" in told or told.get("skip") or told.get("undo"))
     if not known or not isinstance(told.get("note", ""), str):
         raise InputError(f"got {line.strip()[:80]!r}", file="standard input", line=number, remedy=form)
     return told
@@ -244,8 +236,6 @@ def _topic(args: argparse.Namespace, project: Project) -> str | None:
 
 
 def _status(args: argparse.Namespace, project: Project) -> None:
-    from itertools import combinations
-
     from sdretrieval.core.tables import number, text_table
 
     rows = project.status()
@@ -282,8 +272,6 @@ def _certify(args: argparse.Namespace, project: Project) -> None:
 
 
 def _measures(args: argparse.Namespace, project: Project) -> None:
-    from itertools import pairwise
-
     from sdretrieval.core.tables import number, text_table
 
     if not project.runs:

@@ -237,9 +237,15 @@ def _configure_search(parser: argparse.ArgumentParser, verb: Any = search) -> No
         index="a collection of `spark index`, or its address",
         threads="threads of the driver, which estimate the models (default: %(default)s)",
         missing="documents that are in no shard, topics without a text (default: error)",
+        query="one query, as typed",
         leak_check=argparse.SUPPRESS,
+        ir_metadata=argparse.SUPPRESS,
         run_weight=argparse.SUPPRESS,
     )
+    if verb is search:  # of one index it prints the hits of a query; here there is always a run
+        _change_help(parser, hits="default: %(default)s")
+        parser.set_defaults(hits=1000)
+        parser._option_string_actions["--output"].required = True  # argparse has no other way
     batch = "topics that share a pass over the shards (default: %(default)s)"
     parser.add_argument("--batch", type=options.positive, default=BATCH, metavar="N", help=batch)
 
@@ -249,6 +255,18 @@ def _configure_rerank(parser: argparse.ArgumentParser) -> None:
 
 
 def _rank(args: argparse.Namespace) -> int:
+    for flag, given, remedy in (
+        ("--leak-check", args.leak_check, "Compare two runs with `sdretrieval compare`."),
+        ("--ir-metadata", args.ir_metadata, "The manifest beside the run says how it was made."),
+        ("--run-weight", getattr(args, "run_weight", 0.0), "Rerank one index with it."),
+    ):
+        if given:
+            raise ParameterError(f"{flag} is for one index", remedy=remedy)
+    with options.standard_input(args):
+        return _ranked(args)
+
+
+def _ranked(args: argparse.Namespace) -> int:
     from sdretrieval.collection.trec import read_run
     from sdretrieval.core.files import atomic_writer, is_special
     from sdretrieval.plugins.spark import search as shards
@@ -256,10 +274,6 @@ def _rank(args: argparse.Namespace) -> int:
     from sdretrieval.ranking.expansion import read_expanded_queries
     from sdretrieval.ranking.retrieval import Report
 
-    if args.leak_check:
-        raise ParameterError("--leak-check is for one index", remedy="Compare two runs with `sdretrieval compare`.")
-    if getattr(args, "run_weight", 0.0):
-        raise ParameterError("--run-weight is for one index", remedy="Rerank one index with it.")
     began = time.perf_counter()
     search.check_outputs(args)
     ranker, topics = time_options.time_from(args, options.ranker_from(args)), options.topics_from(args)

@@ -45,9 +45,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     verbs = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
-    fit = verbs.add_parser(
-        "fit", help="learn themes and save them", epilog=EXAMPLE, formatter_class=parser.formatter_class
-    )
+    def action(name: str, text: str) -> argparse.ArgumentParser:
+        return verbs.add_parser(name, help=text, epilog=EXAMPLE, formatter_class=parser.formatter_class)
+
+    fit = action("fit", "learn themes and save them")
     _add_documents(fit)
     fit.add_argument("--output", metavar="FILE", help="where to save them (default with --index: INDEX.topics)")
     learning = fit.add_argument_group("learning").add_argument
@@ -69,15 +70,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     ]
     fit.set_defaults(settings=[setting.dest for setting in settings])  # named as the model's own parameters
 
-    show = verbs.add_parser("show", help="list themes by their heaviest words")
+    show = action("show", "list themes by their heaviest words")
     _add_model(show)
     show.add_argument("--words", type=positive, default=10, metavar="N", help="words per theme (default: %(default)s)")
     show.add_argument("--topics", type=int, nargs="+", metavar="K", help="only these themes")
     show.add_argument("--json", action="store_true", help="as JSON, with weights")
 
-    strip = verbs.add_parser("strip", help="draw themes along a document")
-    segment = verbs.add_parser("segment", help="cut a document where its subject changes")
-    transform = verbs.add_parser("transform", help="documents as weights of themes")
+    strip = action("strip", "draw themes along a document")
+    segment = action("segment", "cut a document where its subject changes")
+    transform = action("transform", "documents as weights of themes")
     for sub in (strip, segment, transform):
         _add_model(sub)
         _add_documents(sub)

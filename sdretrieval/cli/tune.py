@@ -108,7 +108,9 @@ def model_problem(args: argparse.Namespace) -> tuple[Problem, Ranker, dict[str, 
     for flag in ("index", "topics"):
         if getattr(args, flag) is None:
             raise ParameterError(f"--{flag} is needed to tune a model", remedy="Only --fuse, for runs, does without.")
-    ranker, topics = options.ranker_from(args), options.topics_from(args)
+    ranker = options.ranker_from(args)
+    with options.standard_input(args):
+        topics = options.topics_from(args)
     snapshot = options.snapshot_from(args, ranker)
     space = space_of(ranker, args.params)
     candidates = None

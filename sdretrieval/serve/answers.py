@@ -167,33 +167,29 @@ def _words(hits: Hits) -> list[dict[str, Any]]:
     return words
 
 
-def _feedback(hits: Hits) -> list[dict[str, Any]]:
-    """The documents the model learnt from, the most important first."""
+def _teachers(hits: Hits) -> Iterator[tuple[int, float]]:
+    """The documents the model learnt from and their weights, the most important first."""
     learnt = hits.learnt
     if learnt.feedback is None or learnt.expansion is None:
-        return []
+        return
     weights = learnt.expansion.weights
-    order = np.argsort(-weights, kind="stable")[:LEARNT_FROM]
-    documents = [(hits.source.document(int(learnt.feedback.docs[i])), float(weights[i])) for i in order]
+    for i in np.argsort(-weights, kind="stable")[:LEARNT_FROM].tolist():
+        yield int(learnt.feedback.docs[i]), float(weights[i])
+
+
+def _feedback(hits: Hits) -> list[dict[str, Any]]:
+    documents = ((hits.source.document(doc), weight) for doc, weight in _teachers(hits))
     return [{"docid": doc.docid, "weight": weight, "title": doc.title} for doc, weight in documents]
 
 
 def _taught(hits: Hits) -> Iterator[dict[str, Any]]:
     """The feedback documents with the learnt words that each has."""
-    learnt, model = hits.learnt, hits.learnt.plan.model
-    if learnt.feedback is None or learnt.expansion is None:
-        return
-    weights = learnt.expansion.weights
-    for i in np.argsort(-weights, kind="stable")[:LEARNT_FROM].tolist():
-        doc = int(learnt.feedback.docs[i])
-        row = Rows.of(hits.source.snapshot, np.array([doc]))
+    snapshot, model = hits.source.snapshot, hits.learnt.plan.model
+    for doc, weight in _teachers(hits):
+        row = Rows.of(snapshot, np.array([doc]))
         shared, _, place = np.intersect1d(row.terms, model.terms, return_indices=True)
         strongest = shared[np.argsort(-model.weights[place], kind="stable")][:TAUGHT]
-        yield {
-            "docid": hits.source.snapshot.docids[doc],
-            "weight": float(weights[i]),
-            "terms": hits.source.snapshot.vocabulary.take(strongest),
-        }
+        yield {"docid": snapshot.docids[doc], "weight": weight, "terms": snapshot.vocabulary.take(strongest)}
 
 
 def _notes(hits: Hits) -> Iterator[str]:

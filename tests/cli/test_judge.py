@@ -86,7 +86,9 @@ def test_what_cannot_be_done_says_why(index, refused, words: list[str], told: st
     assert told in refused("judge", words[0], "--index", index, *words[1:])
 
 
-@pytest.mark.parametrize("line", ["nonsense", "[1]", "{}", '{"grade": 1, "note": 3}', '{"grade": "high"}'])
+@pytest.mark.parametrize(
+    "line", ["nonsense", "[1]", "{}", '{"skip": false}', '{"grade": 1, "note": 3}', '{"grade": "high"}']
+)
 def test_answers_that_are_none(index, typed, monkeypatch, line: str) -> None:
     typed("judge", "topics", "--index", index, "--query", "storm ferry")
     monkeypatch.setattr(sys, "stdin", io.StringIO(line + "\n"))

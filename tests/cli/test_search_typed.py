@@ -86,6 +86,9 @@ def test_minus_is_standard_input_and_output(typed, collection, monkeypatch, tmp_
     assert typed(*given, "--topics", collection.topics, "--output", file).code == 0
     assert piped.out == file.read_text()
     assert not list(tmp_path.glob("-*"))
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(topics)))
+    told = typed("explain", "--index", collection.index, "--topics", "-", "--qid", "1")
+    assert told.code == 0, told.err
 
 
 def test_a_query_can_make_a_run(typed, collection, tmp_path):

@@ -9,10 +9,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.anserini import lucene_searcher
 from sdretrieval.collection.corpus import Reader
 from sdretrieval.collection.corpus.record import Document
 from sdretrieval.collection.records import Topic
 from sdretrieval.collection.trec import read_qrels, read_topics
+from sdretrieval.core.jvm import java_class
 from sdretrieval.index.lucene.indexing import build_index
 from sdretrieval.index.snapshot import open_snapshot
 from sdretrieval.ranking.engine import Engine, RankOptions
@@ -152,32 +154,15 @@ def small_index(tmp_path_factory):
     return index
 
 
-def scored_by_lucene(index, similarity, arguments, texts):
+def scored_by_lucene(index, similarity, values, texts):
     """docid -> score for each text, straight from Lucene's IndexSearcher (Anserini rounds to four digits)."""
-    from sdretrieval.core.jvm import java_class, start_jvm
-
-    start_jvm()
-    from jnius import cast
-
-    directory = java_class("org.apache.lucene.store.FSDirectory").open(
-        java_class("java.nio.file.Paths").get(str(index))
-    )
-    reader = java_class("org.apache.lucene.index.DirectoryReader").open(directory)
-    try:
-        # The cast tells pyjnius which constructor is meant.
-        searcher = java_class("org.apache.lucene.search.IndexSearcher")(
-            cast("org.apache.lucene.index.IndexReader", reader)
-        )
-        searcher.setSimilarity(java_class(f"org.apache.lucene.search.similarities.{similarity}")(*arguments))
+    with lucene_searcher(index, similarity, values) as searcher:
         analyzer = java_class("io.anserini.analysis.DefaultEnglishAnalyzer").newDefaultInstance()
         generator = java_class("io.anserini.search.query.BagOfWordsQueryGenerator")()
-        stored = reader.storedFields()
+        stored = searcher.storedFields()
         for text in texts:
             found = searcher.search(generator.buildQuery("contents", analyzer, text), 10_000).scoreDocs
             yield {stored.document(hit.doc).get("id"): hit.score for hit in found}
-    finally:
-        reader.close()
-        directory.close()
 
 
 @pytest.mark.parametrize("name", SIMILARITIES)

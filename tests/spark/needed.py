@@ -59,7 +59,7 @@ class Corpus:
             (docs / name).write_text("".join(lines))
         (docs / "notes.xyz").write_text("not a document")
         assert command("index", "--input", docs, "--index", self.index, "--date-field", "date") == 0
-        self.topics = ("--topics", demo / "topics.tsv", "--topic-times", demo / "topics.times.tsv", "--hits", 50)
+        self.topics = ("--topics", demo / "topics.tsv", "--topic-times", demo / "topics.times.tsv")
 
     @property
     def whole(self) -> Snapshot:

@@ -294,7 +294,10 @@ def test_an_executor_that_is_lost(spark, collection, tmp_path):
 
 @pytest.mark.parametrize(
     "flags",
-    [("--time-prior", "recency", "--as-of", "query-time"), ("--model", "sd", "--prune", "30", "--feedback-qrels")],
+    [
+        ("--time-prior", "recency", "--as-of", "query-time"),
+        ("--model", "sd", "--prune", "30", "--hits", 50, "--feedback-qrels"),
+    ],
 )
 def test_search_writes_the_run_of_one_index(built, corpus, tmp_path, flags):
     flags = (*flags, corpus.folder / "demo" / "qrels.txt") if "--feedback-qrels" in flags else flags

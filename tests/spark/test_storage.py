@@ -541,12 +541,16 @@ def test_what_cannot_be_reached_is_said_with_a_way_out(spark, corpus, tmp_path, 
         assert told in err and remedy in err and address.partition("://")[0] in err, err
     for words, told in (
         (("rerank", "--index", ADDRESS, "--run", "s3a://b/r", *shared), "--run s3a://b/r: only"),
+        (("search", "--index", ADDRESS, *shared, "--ir-metadata"), "--ir-metadata is for one index"),
         ((*BUILD[1:], tmp_path / "y", "--threads", 2), "--threads is for `sdretrieval index`"),
         ((*BUILD[1:], tmp_path / "y", "--encoding", "klingon"), "unknown encoding"),
         (("index", "--input", "viewfs://cluster/data/nope", "--index", tmp_path / "y", "--shards", 2), "no such file"),
     ):
         assert command("spark", *words) == 2
         assert told in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        command("spark", "search", "--index", ADDRESS, *corpus.topics)
+    assert "required: --output" in capsys.readouterr().err
 
 
 def test_settings_travel_and_are_not_shown(spark):
