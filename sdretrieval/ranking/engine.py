@@ -171,11 +171,12 @@ class Engine:
         self, model: Ranker, hooks: Sequence[Hooks], queries: Sequence[Query], options: RankOptions
     ) -> Iterator[Result]:
         """All queries on the same documents, those that the wrappers leave."""
-        view = self._view(hooks, queries[0]) if queries and hooks else self
-        if view.allowed is None:
+        seen = self._seen(hooks, queries[0]) if queries else None
+        if seen is None or seen.allowed is None:
             return self._in_batches(model, hooks, queries, options)
+        view = self.view(seen.statistics, seen.allowed)
         view.threads = self.threads
-        return view._in_batches(model, hooks, queries, options.among(view.allowed, queries))
+        return view._in_batches(model, hooks, queries, options.among(seen.allowed, queries))
 
     def _in_batches(
         self, model: Ranker, hooks: Sequence[Hooks], queries: Sequence[Query], options: RankOptions
@@ -215,10 +216,14 @@ class Engine:
                 yield done.pop(following)
                 following += 1
 
-    def _view(self, hooks: Sequence[Hooks], query: Query) -> Engine:
+    def _seen(self, hooks: Sequence[Hooks], query: Query) -> View:
         view = View(self.statistics)
         for hook in hooks:
             view = hook.view(query, view)
+        return view
+
+    def _view(self, hooks: Sequence[Hooks], query: Query) -> Engine:
+        view = self._seen(hooks, query)
         return self.view(view.statistics, view.allowed)
 
     def as_seen_by(self, ranker: Ranker, query: Query) -> Engine:
