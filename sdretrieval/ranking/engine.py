@@ -50,7 +50,7 @@ BOUNDS_FROM = 1 << 15  # documents of a collection in which bounds save more tha
 WIDE_FACTOR = 32  # times as many for wide plans, where each is walked by itself
 SHARED_FACTOR = 8  # times as many for 8 plans or more of frequent words, which share most of a walk over all
 FREQUENT = 3  # postings of a plan by documents
-WORTH = 64  # postings of a plan by documents asked for: with fewer, nearly all that have a word are among the best
+WORTH = 32  # postings of a plan by documents asked for: with fewer, nearly all that have a word are among the best
 SWITCH_SECONDS = 0.0005
 
 
@@ -599,9 +599,11 @@ def _quick_hand_over() -> Iterator[None]:
 
 def emphasised(feedback: Feedback, query: Query, hooks: Sequence[Hooks]) -> Feedback:
     """The feedback with the factors of all hooks, multiplied."""
-    given = [feedback.emphasis, *(hook.emphasis(query, feedback.docs) for hook in hooks)]
-    factors = [factor for factor in given if factor is not None]
-    return replace(feedback, emphasis=np.prod(factors, axis=0)) if factors else feedback
+    factors = [factor for hook in hooks if (factor := hook.emphasis(query, feedback.docs)) is not None]
+    if not factors:
+        return feedback
+    own = [] if feedback.emphasis is None else [feedback.emphasis]
+    return replace(feedback, emphasis=np.prod([*own, *factors], axis=0))
 
 
 def pruned(plan: Plan, n: int) -> tuple[Plan, float]:

@@ -240,8 +240,7 @@ def calendar_of(snapshot: Snapshot) -> Calendar:
 # -- what is learnt from the topics of a call ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Around:
+class Around(NamedTuple):
     """The first documents of one topic, seen from the time of asking."""
 
     time: float
@@ -325,8 +324,7 @@ NOTHING_LEARNT = Rehearsed()
 # -- one query -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class First:
+class First(NamedTuple):
     """The dated ones among the first documents: their places in the ranking, times, ranks from 1, z, weights.
 
     The weights sum to one. A document that is not in the ranking has no place there, -1.
