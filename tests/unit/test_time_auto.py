@@ -21,6 +21,7 @@ from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.retrieval import rerank
 from sdretrieval.ranking.time import auto
+from sdretrieval.ranking.time import auto_loops as loops
 from sdretrieval.ranking.time.prior import Density, Recency
 from sdretrieval.ranking.time.wrappers import Auto, AutoPrior, TimePrior, prior_on_run, time_aware
 from tests import time_auto_oracle as oracle
@@ -355,6 +356,15 @@ def test_windows_are_counted_however_the_documents_crowd(times, unit, asked):
     calendar = auto.Calendar(SimpleNamespace(times=times))
     found = calendar.masses(calendar.there(None), np.array([float(asked * unit), float(times[0])]))
     assert found.tolist() == [oracle.masses(t, times.tolist()) for t in (asked * unit, times[0])]
+
+
+def test_levels_end_where_windows_do():
+    """To the millisecond, from the same instant to beyond the widest window."""
+    reach, centre = np.array(oracle.REACH, dtype=float), 1.7e12
+    for sign in (1.0, -1.0):
+        assert loops.levels_to(centre + sign * reach, centre).tolist() == list(range(24))
+        assert loops.levels_to(centre + sign * (reach + 1.0), centre).tolist() == list(range(1, 25))
+    assert loops.levels_to(np.array([centre, -(2.0**63)]), centre).tolist() == [0, 24]
 
 
 def test_names_settings_and_wrong_ones():
