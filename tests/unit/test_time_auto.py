@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sdretrieval.collection.records import Ranking, Run, Topic
+from sdretrieval.core.compiled import plain_loops
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.core.times import UNDATED
 from sdretrieval.index.snapshot import Snapshot
@@ -356,6 +357,17 @@ def test_windows_are_counted_however_the_documents_crowd(times, unit, asked):
     calendar = auto.Calendar(SimpleNamespace(times=times))
     found = calendar.masses(calendar.there(None), np.array([float(asked * unit), float(times[0])]))
     assert found.tolist() == [oracle.masses(t, times.tolist()) for t in (asked * unit, times[0])]
+
+
+@pytest.mark.parametrize("name", ["bm25", "rm3"])
+def test_loops_run_by_python_give_the_same_bits(name):
+    snapshot = collection(undated=60)
+    q, model = query(snapshot, 703 * DAY), time_aware(make_ranker(name), prior=Auto())
+    compiled = ranked(snapshot, model, q)[0]
+    with plain_loops():
+        plain = ranked(snapshot, model, q)[0]
+    assert plain.scores.tolist() == compiled.scores.tolist() and plain.docs.tolist() == compiled.docs.tolist()
+    assert note_of(plain) == note_of(compiled) and note_of(plain).curve == note_of(compiled).curve
 
 
 def test_levels_end_where_windows_do():

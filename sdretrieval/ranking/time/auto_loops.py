@@ -15,7 +15,7 @@ from sdretrieval.core.times import UNDATED
 
 LEVELS, NARROWEST = 24, 15 * 60_000  # windows, and the half-width of the narrowest, ms
 BEYOND = np.full(2, np.iinfo(np.int64).max)  # times that no document has stand after the ordered ones
-PER_MS = (1.0 - 1e-14) / NARROWEST  # a distance of exactly h_l comes out below 2^l, and one of 1 ms more above
+PER_MS = 1.0 / NARROWEST  # of exactly h_l this makes 2^l: a test says so
 HIGHEST, BLOCK = 2.0**LEVELS, 256
 
 
@@ -133,12 +133,16 @@ def outermost(allowed, docs):
 @njit(cache=True, nogil=True)
 def standardised(scores, depth, n):
     """The spread of the ``depth`` best scores, and z of the ``n`` best; 0 and zeros where there is none."""
-    best = scores[:depth]
-    spread = np.std(best) if len(best) else 0.0
-    z = np.zeros(min(n, len(scores)))
+    best, z, mean, squares = scores[:depth], np.zeros(min(n, len(scores))), 0.0, 0.0
+    for score in best:
+        mean += score
+    mean /= max(len(best), 1)
+    for score in best:
+        squares += (score - mean) * (score - mean)
+    spread = (squares / max(len(best), 1)) ** 0.5
     if not 0.0 < spread < inf:
         return 0.0, z
-    return spread, (scores[: len(z)] - best.mean()) / spread
+    return spread, (scores[: len(z)] - mean) / spread
 
 
 @njit(cache=True, nogil=True)
@@ -249,7 +253,10 @@ def add_bursts(rho, t, centres, tower, weights, places, kernel, w, factor, floor
 
     At the places of the first documents r_b is that of the others alone, place -1 being none.
     """
-    ratios, steps = np.full(len(t), 1.0 - weights.sum()), np.empty(BLOCK)
+    total = 0.0
+    for weight in weights:
+        total += weight
+    ratios, steps = np.full(len(t), 1.0 - total), np.empty(BLOCK)
     lifted, bits = np.empty(tower.shape), steps.view(np.uint64)
     for j in range(len(centres)):
         lifted[j] = weights[j] * tower[j]
