@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -162,15 +163,17 @@ def _words_table(e: Explanation, width: int, top: int) -> list[str]:
 def _time_table(curve: Sequence[tuple[int, float]], width: int) -> list[str]:
     """What the time of a document adds, by periods with the same number of documents."""
     parts = [curve[i * len(curve) // PERIODS : (i + 1) * len(curve) // PERIODS] for i in range(PERIODS)]
-    parts = [part for part in parts if part]
-    strongest = [max((rho for _, rho in part), key=abs) for part in parts]
+    told = [(part, max((rho for _, rho in part), key=abs)) for part in parts if part]
+    alike = [list(group) for _, group in groupby(told, key=lambda item: f"{item[1]:.4f}")]
+    parts = [[point for part, _ in group for point in part] for group in alike]
+    strongest = [group[0][1] for group in alike]
     columns = [
         ("from", [format_time(part[0][0])[:10] for part in parts]),
         ("until", [format_time(part[-1][0])[:10] for part in parts]),
         column("nats", strongest),
     ]
     lines = ["What a document's time adds, where it adds or takes most", *bar_table(columns, strongest, width)]
-    return lines + wrapped("periods of as many documents each, of the first ones and some below them", width)
+    return lines + wrapped("of as many documents each, the first ones and some below; alike ones are joined", width)
 
 
 def _ranking_table(e: Explanation, width: int, top: int) -> list[str]:

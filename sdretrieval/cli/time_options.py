@@ -33,14 +33,25 @@ _OFF = {"time_prior": "none", "background": "global", "feedback_time": "none"}
 
 
 def add_time_arguments(parser: argparse.ArgumentParser, *, leak_check: bool = True) -> None:
-    group = parser.add_argument_group("time", "docs/TIME.md explains them; without any, time plays no part")
+    group = parser.add_argument_group(
+        "time", "start with --time-prior auto; docs/TIME.md has the rest; without any, time plays no part"
+    )
     group.add_argument(
         "--time-prior",
         choices=("none", "auto", "recency", "density"),
         default="none",
-        help="auto: whatever the evidence is for; recency: fades backwards from the query's time; density: where the "
-        "first documents crowd in time",
+        help="auto: whatever the evidence is for, nothing where there is none; recency: fades backwards from the "
+        "query's time; density: where the first documents crowd in time (default: none)",
     )
+    group.add_argument(
+        "--as-of",
+        choices=("query-time", "query-time-inclusive"),
+        help="rank and count only documents before the query's time (inclusive: or at it)",
+    )
+    if leak_check:
+        group.add_argument(
+            "--leak-check", action="store_true", help="also say how much knowing the future would change the run"
+        )
     group.add_argument("--kernel", choices=kernel_names(), help="of whatever is asked for (default: its own)")
     group.add_argument(
         "--bandwidth",
@@ -75,11 +86,6 @@ def add_time_arguments(parser: argparse.ArgumentParser, *, leak_check: bool = Tr
     )
     group.add_argument("--feedback-time-weight", metavar="VALUE", help="exponent of that weight (default: 1)")
     group.add_argument(
-        "--as-of",
-        choices=("query-time", "query-time-inclusive"),
-        help="rank and count only documents before the query's time (inclusive: or at it)",
-    )
-    group.add_argument(
         "--from",
         dest="since",
         metavar="TIME",
@@ -87,10 +93,6 @@ def add_time_arguments(parser: argparse.ArgumentParser, *, leak_check: bool = Tr
         help="rank only documents of this time or later, as in 2011-02-08; statistics stay those of the collection",
     )
     group.add_argument("--until", metavar="TIME", type=moment, help="rank only documents before this time")
-    if leak_check:
-        group.add_argument(
-            "--leak-check", action="store_true", help="also say how much knowing the future would change the run"
-        )
 
 
 def time_from(args: argparse.Namespace, ranker: Ranker) -> Ranker:

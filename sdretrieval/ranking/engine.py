@@ -50,7 +50,7 @@ BOUNDS_FROM = 1 << 15  # documents of a collection in which bounds save more tha
 WIDE_FACTOR = 32  # times as many for wide plans, where each is walked by itself
 SHARED_FACTOR = 8  # times as many for 8 plans or more of frequent words, which share most of a walk over all
 FREQUENT = 3  # postings of a plan by documents
-WORTH = 64  # postings of a plan by documents asked for: with fewer, nearly all that have a word are among the best
+WORTH = 32  # postings of a plan by documents asked for: with fewer, nearly all that have a word are among the best
 SWITCH_SECONDS = 0.0005
 
 
@@ -171,11 +171,12 @@ class Engine:
         self, model: Ranker, hooks: Sequence[Hooks], queries: Sequence[Query], options: RankOptions
     ) -> Iterator[Result]:
         """All queries on the same documents, those that the wrappers leave."""
-        view = self._view(hooks, queries[0]) if queries and hooks else self
-        if view.allowed is None:
+        seen = self._seen(hooks, queries[0]) if queries else None
+        if seen is None or seen.allowed is None:
             return self._in_batches(model, hooks, queries, options)
+        view = self.view(seen.statistics, seen.allowed)
         view.threads = self.threads
-        return view._in_batches(model, hooks, queries, options.among(view.allowed, queries))
+        return view._in_batches(model, hooks, queries, options.among(seen.allowed, queries))
 
     def _in_batches(
         self, model: Ranker, hooks: Sequence[Hooks], queries: Sequence[Query], options: RankOptions
@@ -215,10 +216,14 @@ class Engine:
                 yield done.pop(following)
                 following += 1
 
-    def _view(self, hooks: Sequence[Hooks], query: Query) -> Engine:
+    def _seen(self, hooks: Sequence[Hooks], query: Query) -> View:
         view = View(self.statistics)
         for hook in hooks:
             view = hook.view(query, view)
+        return view
+
+    def _view(self, hooks: Sequence[Hooks], query: Query) -> Engine:
+        view = self._seen(hooks, query)
         return self.view(view.statistics, view.allowed)
 
     def as_seen_by(self, ranker: Ranker, query: Query) -> Engine:
@@ -594,9 +599,11 @@ def _quick_hand_over() -> Iterator[None]:
 
 def emphasised(feedback: Feedback, query: Query, hooks: Sequence[Hooks]) -> Feedback:
     """The feedback with the factors of all hooks, multiplied."""
-    given = [feedback.emphasis, *(hook.emphasis(query, feedback.docs) for hook in hooks)]
-    factors = [factor for factor in given if factor is not None]
-    return replace(feedback, emphasis=np.prod(factors, axis=0)) if factors else feedback
+    factors = [factor for hook in hooks if (factor := hook.emphasis(query, feedback.docs)) is not None]
+    if not factors:
+        return feedback
+    own = [] if feedback.emphasis is None else [feedback.emphasis]
+    return replace(feedback, emphasis=np.prod([*own, *factors], axis=0))
 
 
 def pruned(plan: Plan, n: int) -> tuple[Plan, float]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
 
 from sdretrieval.core.timeline import format_duration
+from sdretrieval.core.times import UNDATED
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class AutoTimeNote:
 
     near_share   of the topic's documents, near the query's time; ``learnt_from`` so many topics of the call
     asked_at     the query's time, ms
-    curve        as of :class:`TimeNote`
+    pictured     some documents' times and what these add, of which the ``curve`` of a :class:`TimeNote` is made
     learnt_in_time   whether feedback documents were chosen and weighted by what the first pass's times tell
     """
 
@@ -57,10 +61,19 @@ class AutoTimeNote:
     near_share: float
     learnt_from: int
     asked_at: float | None
-    curve: tuple[tuple[int, float], ...] = ()
+    pictured: tuple[np.ndarray, np.ndarray] | None = field(default=None, compare=False, repr=False)
     learnt_in_time: bool = False
 
     has_time = True  # it does without the query's time where there is none
+
+    @cached_property
+    def curve(self) -> tuple[tuple[int, float], ...]:
+        if self.pictured is None:
+            return ()
+        times, nats = self.pictured
+        dated = np.flatnonzero(times != UNDATED)
+        order = dated[np.argsort(times[dated], kind="stable")]
+        return tuple(zip(times[order].astype(np.int64).tolist(), nats[order].tolist(), strict=True))
 
     @property
     def weight(self) -> float:

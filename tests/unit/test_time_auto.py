@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sdretrieval.collection.records import Ranking, Run, Topic
+from sdretrieval.core.compiled import plain_loops
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.core.times import UNDATED
 from sdretrieval.index.snapshot import Snapshot
@@ -21,6 +22,7 @@ from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.retrieval import rerank
 from sdretrieval.ranking.time import auto
+from sdretrieval.ranking.time import auto_loops as loops
 from sdretrieval.ranking.time.prior import Density, Recency
 from sdretrieval.ranking.time.wrappers import Auto, AutoPrior, TimePrior, prior_on_run, time_aware
 from tests import time_auto_oracle as oracle
@@ -355,6 +357,26 @@ def test_windows_are_counted_however_the_documents_crowd(times, unit, asked):
     calendar = auto.Calendar(SimpleNamespace(times=times))
     found = calendar.masses(calendar.there(None), np.array([float(asked * unit), float(times[0])]))
     assert found.tolist() == [oracle.masses(t, times.tolist()) for t in (asked * unit, times[0])]
+
+
+@pytest.mark.parametrize("name", ["bm25", "rm3"])
+def test_loops_run_by_python_give_the_same_bits(name):
+    snapshot = collection(undated=60)
+    q, model = query(snapshot, 703 * DAY), time_aware(make_ranker(name), prior=Auto())
+    compiled = ranked(snapshot, model, q)[0]
+    with plain_loops():
+        plain = ranked(snapshot, model, q)[0]
+    assert plain.scores.tolist() == compiled.scores.tolist() and plain.docs.tolist() == compiled.docs.tolist()
+    assert note_of(plain) == note_of(compiled) and note_of(plain).curve == note_of(compiled).curve
+
+
+def test_levels_end_where_windows_do():
+    """To the millisecond, from the same instant to beyond the widest window."""
+    reach, centre = np.array(oracle.REACH, dtype=float), 1.7e12
+    for sign in (1.0, -1.0):
+        assert loops.levels_to(centre + sign * reach, centre).tolist() == list(range(24))
+        assert loops.levels_to(centre + sign * (reach + 1.0), centre).tolist() == list(range(1, 25))
+    assert loops.levels_to(np.array([centre, -(2.0**63)]), centre).tolist() == [0, 24]
 
 
 def test_names_settings_and_wrong_ones():

@@ -87,7 +87,7 @@ from sdretrieval.ranking.time.base import ORDERED, TimeWrapper, described
 from sdretrieval.ranking.wrapper import Hooks, Others, Ranked, Wrapper
 
 NO_COUNTS = np.zeros(0, dtype=np.int64)
-REACH = loops.NARROWEST * 2.0 ** np.arange(loops.LEVELS)  # h_l, ms
+REACH = loops.NARROWEST * 2 ** np.arange(loops.LEVELS)  # h_l, ms
 SHARES = np.full(loops.LEVELS, 1.0 / loops.LEVELS)  # s_l of bursts
 SPREAD_DEPTH = 100  # the best scores whose spread is worth a nat
 BACKGROUND_WORTH = 200.0  # competitors that the collection's own density counts as, beside them
@@ -190,25 +190,31 @@ class Calendar:
         times = np.asarray(snapshot.times)
         dated = np.flatnonzero(times != UNDATED)
         self.docs = dated[np.argsort(times[dated], kind="stable")]
-        self.ordered = times[self.docs].astype(np.float64)
-        start, span = (float(self.ordered[0]), float(np.ptp(self.ordered))) if len(dated) else (0.0, 0.0)
-        n_cells = min(max(CELLS[0], 1 << len(dated).bit_length()), CELLS[1]) if span > 0 else 3
-        cells = np.searchsorted(self.ordered, np.linspace(0.0, span, n_cells + 1) + start).astype(np.int32)
-        cells[-1] = len(dated)
-        self._finding = np.append(self.ordered, np.full(loops.PAST, loops.END)), cells, n_cells / span if span else 0.0
+        self.ordered = times[self.docs].astype(np.int64)
+        span = int(np.ptp(self.ordered)) if len(dated) else 0
+        most = min(max(CELLS[0], 1 << len(dated).bit_length()), CELLS[1])
+        shift = max(0, span.bit_length() - most.bit_length() + 1)
+        steps = np.arange((span >> shift) + 2) << shift
+        cells = np.searchsorted(self.ordered, (self.ordered[0] if len(dated) else 0) + steps)
+        cells = np.append(cells, len(dated)).astype(np.int32)
+        self._finding = np.append(self.ordered, loops.BEYOND), cells, shift
 
     def masses(self, there: There, t: Floats) -> Floats:
         """m_l of the windows around each time."""
-        return loops.masses(*self._finding, *there, t, REACH)
+        return loops.masses(loops.windows(*self._finding, there.first, there.last, t, REACH), *there)
 
-    def seen_from(self, time: float, there: There, others: Floats) -> Floats:
-        """m_l of the windows around a query's time: of competing documents, and of the collection beside them."""
-        return loops.seen_from(*self._finding, *there, time, REACH, others, BACKGROUND_WORTH)
+    def seen_from(self, time: float, there: There, t: Floats, others: Floats) -> tuple[np.ndarray, Floats]:
+        """The levels of times around a query's; m_l there, of competing documents and of the collection beside them."""
+        return loops.seen_from(*self._finding, *there, time, REACH, t, others, BACKGROUND_WORTH)
 
-    def around(self, there: There, t: Floats, without: np.ndarray) -> np.ndarray:
-        """The documents nearest to some times, without given ones: of the widest windows of at most CROWD documents."""
-        places = loops.crowds(*self._finding, *there, t, REACH, CROWD)
-        return loops.others(self.docs[places], np.sort(without))
+    def urn(self, there: There, first: First, chance: float) -> tuple[np.ndarray, Floats, Floats, Floats, float]:
+        """See loops.urn."""
+        given = first.times, REACH, SHARES, first.ranks, first.w, KAPPA, ALPHA, chance
+        return loops.urn(*self._finding, *there, *given)
+
+    def crowds(self, there: There, windows: np.ndarray, chosen: np.ndarray, without: np.ndarray) -> np.ndarray:
+        """The documents nearest to chosen times, without given ones: of the widest windows of at most CROWD of them."""
+        return loops.crowds(windows, there.before, chosen, self.docs, CROWD, np.sort(without))
 
     def there(self, allowed: np.ndarray | None) -> There:
         """The places of the documents marked in ``allowed``; of all for None."""
@@ -234,8 +240,7 @@ def calendar_of(snapshot: Snapshot) -> Calendar:
 # -- what is learnt from the topics of a call ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Around:
+class Around(NamedTuple):
     """The first documents of one topic, seen from the time of asking."""
 
     time: float
@@ -263,10 +268,6 @@ class Habit:
     @cached_property
     def relative(self) -> Floats:
         return self.shares / self.share
-
-    def tower(self, around: Around) -> Floats:
-        """k_q by level."""
-        return loops.towers(self.relative, around.mass[None])[0]
 
     def evidence_of(self, around: Around) -> tuple[float, float]:
         """Evidence for nearness in one topic, and its share."""
@@ -317,11 +318,13 @@ class Rehearsed:
         return self._habits[n]
 
 
+NOTHING_LEARNT = Rehearsed()
+
+
 # -- one query -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class First:
+class First(NamedTuple):
     """The dated ones among the first documents: their places in the ranking, times, ranks from 1, z, weights.
 
     The weights sum to one. A document that is not in the ranking has no place there, -1.
@@ -342,7 +345,7 @@ class AutoHooks(Hooks):
     def __init__(self, prior: Auto, snapshot: Snapshot) -> None:
         self.prior, self.times, self.calendar = prior, np.asarray(snapshot.times), calendar_of(snapshot)
         self.rehearsed_topics: dict[str, Around] | None = None  # while a rehearsal goes on
-        self.learnt = Rehearsed()
+        self.learnt = NOTHING_LEARNT
         self._there: tuple[np.ndarray | None, There] = None, self.calendar.there(None)
 
     def rehearsal(self, queries: Sequence[Query]) -> Sequence[Query]:
@@ -362,7 +365,7 @@ class AutoHooks(Hooks):
         if self.rehearsed_topics is not None or not told.is_on or unit == 0.0:
             return None
         docs, scores = found
-        rho = told.along(self.times[docs].astype(np.float64), len(docs))
+        _, rho = told.along(self.times[docs], len(docs))
         return np.argsort(-(scores + unit * rho), kind="stable"), np.exp(self.prior.learning * rho)
 
     def adjusted(self, engine: Engine, result: Result, found: Ranked, others: Others | None) -> Ranked | None:
@@ -373,15 +376,15 @@ class AutoHooks(Hooks):
             return None
         in_time = result.feedback is not None and result.feedback.emphasis is not None
         if not told.is_on or unit == 0.0:
-            result.notes.append(told.note((), in_time))
+            result.notes.append(told.note(None, in_time))
             return None
         docs, scores = found
         if others is not None and told.a_b > 0.0:
-            more, theirs = others(self.calendar.around(told.there, told.sure, docs))
+            more, theirs = others(self.calendar.crowds(told.there, told.windows, told.sure, docs))
             docs, scores = np.concatenate([docs, more]), np.concatenate([scores, theirs])
-        times = self.times[docs].astype(np.float64)
-        rho = told.along(times, len(found[0]))
-        result.notes.append(told.note(_pictured(times, rho), in_time))
+        times, rho = told.along(self.times[docs], len(found[0]))
+        shown = PICTURED[: np.searchsorted(PICTURED, len(docs))]
+        result.notes.append(told.note((times[shown], rho[shown]), in_time))
         return docs, scores + unit * rho
 
     def _told(self, engine: Engine, result: Result, found: Ranked) -> tuple[Told, float]:
@@ -422,8 +425,7 @@ class AutoHooks(Hooks):
         if query.time is None or len(first.times) == 0:
             return None
         time = float(query.time)
-        mass = self.calendar.seen_from(time, there, others)
-        return Around(time, loops.levels_to(first.times, time), mass, first.z)
+        return Around(time, *self.calendar.seen_from(time, there, first.times, others), first.z)
 
 
 def _weights(ranks: Floats) -> Floats:
@@ -438,11 +440,6 @@ def _by_rank(n: int) -> tuple[np.ndarray, Floats, Floats]:
     return np.arange(n), ranks, _weights(ranks)
 
 
-def _pictured(times: Floats, rho: Floats) -> tuple[tuple[int, float], ...]:
-    at, values = loops.pictured(times, rho, PICTURED)
-    return tuple(zip(at.tolist(), values.tolist(), strict=True))
-
-
 class Told:
     """What the times of one query's first documents tell: evidence, beliefs, and ρ along time."""
 
@@ -452,8 +449,8 @@ class Told:
         self.around: Around | None = None
         self.habit, self.share = UNLEARNT, 0.0
         if len(first.times) > 1:
-            mass = calendar.masses(there, first.times)
-            self.towers, self.kernel, self.bursts = loops.urn(SHARES, mass, first.times, first.ranks, KAPPA, ALPHA)
+            self.windows, self.towers, self.kernel, self.weights, self.bursts = calendar.urn(there, first, prior.chance)
+        self.a_b, self.a_q = prior.belief(self.bursts), 0.0
 
     def ask(self, around: Around, habit: Habit) -> None:
         """Take in the time of asking."""
@@ -461,48 +458,34 @@ class Told:
         self.nearness, self.share = habit.evidence_of(around)
         if habit.evidence is not None:  # of all topics: its own is in its share
             self.nearness = habit.evidence
-
-    @cached_property
-    def a_b(self) -> float:
-        return self.prior.belief(self.bursts)
-
-    @cached_property
-    def a_q(self) -> float:
-        if self.around is None:
-            return 0.0
-        return self.prior.nearness * self.prior.belief(self.nearness)
+        self.a_q = self.prior.nearness * self.prior.belief(self.nearness)
 
     @property
     def is_on(self) -> bool:
         return self.a_b > 0.0 or self.a_q > 0.0
 
-    @cached_property
-    def weights(self) -> Floats:
-        """w_j c_j"""
-        return loops.burst_weights(self.kernel, self.first.w, self.prior.chance)
-
     @property
-    def sure(self) -> Floats:
-        """Times of the first documents that rather have a burst around them than not: c_j > 1/2."""
-        return self.first.times[self.weights > 0.5 * self.first.w]
+    def sure(self) -> np.ndarray:
+        """Which of the first documents rather have a burst around them than not: c_j > 1/2."""
+        return self.weights > 0.5 * self.first.w
 
-    def along(self, times: Floats, n_ranked: int) -> Floats:
-        """ρ at the times of documents, the first ones being no evidence for themselves; undated ones 0.
+    def along(self, times: np.ndarray, n_ranked: int) -> tuple[Floats, Floats]:
+        """Times of documents as numbers, and ρ at them, the first ones being no evidence for themselves; undated 0.
 
         Only those that the words rank, the first ``n_ranked``, are raised for their nearness to the query's time.
         """
-        rho = np.zeros(len(times))
+        t, rho = times.astype(np.float64), np.zeros(len(times))
         if self.a_b > 0.0:
             first = self.first
             bursts = first.times, self.towers, self.weights, first.places, self.kernel, first.w
-            loops.add_bursts(rho, times, *bursts, self.a_b, FLOOR)
+            loops.add_bursts(rho, t, *bursts, self.a_b, FLOOR)
         if self.a_q > 0.0:
             assert self.around is not None
-            ratios = 1.0 - self.share + self.share * self.habit.tower(self.around)
-            loops.add_log(rho, ratios[loops.levels_to(times, self.around.time)], times, self.a_q, FLOOR, n_ranked)
-        return rho
+            near = self.habit.relative, self.around.mass, self.share
+            loops.add_nearness(rho, t, self.around.time, *near, self.a_q, FLOOR, n_ranked)
+        return t, rho
 
-    def note(self, curve: tuple[tuple[int, float], ...], learnt_in_time: bool) -> AutoTimeNote:
+    def note(self, pictured: tuple[Floats, Floats] | None, learnt_in_time: bool) -> AutoTimeNote:
         return AutoTimeNote(
             prior=Auto.name,
             bursts=self.bursts,
@@ -512,6 +495,6 @@ class Told:
             near_share=self.share,
             learnt_from=self.habit.topics,
             asked_at=None if self.around is None else self.around.time,
-            curve=curve,
+            pictured=pictured,
             learnt_in_time=learnt_in_time,
         )

@@ -10,96 +10,112 @@ from math import exp, inf, log
 
 import numpy as np
 
-from sdretrieval.core.compiled import njit
+from sdretrieval.core.compiled import ask_ahead, njit
 from sdretrieval.core.times import UNDATED
 
-LEVELS, NARROWEST = 24, 15 * 60_000.0  # windows, and the half-width of the narrowest, ms
-PAST, END = 15, 2.0**63  # so many times of ms that no document has stand after the ordered ones
+LEVELS, NARROWEST = 24, 15 * 60_000  # windows, and the half-width of the narrowest, ms
+BEYOND = np.full(2, np.iinfo(np.int64).max)  # times that no document has stand after the ordered ones
+PER_MS = 1.0 / NARROWEST  # of exactly h_l this makes 2^l: a test says so
+HIGHEST, BLOCK = 2.0**LEVELS, 256
+
+
+@njit(inline="always")
+def _cell(ordered, cells, shift, bound):
+    return min(max((bound - ordered[0]) >> shift, 0), len(cells) - 2)
+
+
+@njit(inline="always")
+def _place(ordered, cells, cell, bound):
+    """The place of the first time of ``bound`` or later, which is one of those in a cell, or the next cell's first.
+
+    The last three are told apart without a branch, so that the processor need not guess; BEYOND stands at the end of
+    ``ordered`` for this to look at.
+    """
+    low = np.int64(cells[np.uint64(cell)])
+    left = cells[np.uint64(cell + 1)] - low
+    while left > 3:
+        half = (left + 1) >> 1
+        if ordered[np.uint64(low + half - 1)] < bound:
+            low += half
+            left -= half
+        else:
+            left = half - 1
+    low += 2 * (ordered[np.uint64(low + 1)] < bound)
+    return low + (ordered[np.uint64(low)] < bound)
 
 
 @njit(cache=True, nogil=True)
-def _windows(ordered, cells, per_ms, first, last, t, reach):
-    """The places from ``first`` to ``last`` in the window t_j ± h_l, for each j and l: where they begin, and end.
+def windows(ordered, cells, shift, first, last, t, reach):
+    """The places from ``first`` to ``last`` in the window t_j ± h_l, by j and l: where they begin, and where they end.
 
-    ``cells`` are the places of equal steps along the range: a search in all the times would wait for memory. Its last
-    four steps are made for all bounds together and without a branch, so that the processor neither waits nor guesses;
-    PAST times beyond all others stand at the end of ``ordered`` for them to look at. Times are whole numbers.
+    ``cells`` are the places of steps of 2^shift ms along the range, from the first time to beyond the last. Nearly all
+    the time goes into waiting for memory, so it is asked ahead.
     """
-    bounds = np.empty((2, len(t), len(reach)))
+    out = np.empty((2, len(t), len(reach)), np.int64)
+    begin, end = out
     for j in range(len(t)):
-        bounds[0, j] = t[j] - reach
-        bounds[1, j] = t[j] + reach + 0.5
-    flat, start, end = bounds.reshape(-1), ordered[0], len(cells) - 3.0
-    places = np.empty(len(flat), np.int64)
-    for i in range(len(flat)):
-        cell = int(min(max((flat[i] - start) * per_ms, 1.0), end))
-        low, high = np.int64(cells[cell - 1]), np.int64(cells[cell + 2])
-        while high - low > PAST:
-            middle = (low + high) // 2
-            if ordered[middle] < flat[i]:
-                low = middle + 1
-            else:
-                high = middle
-        places[i] = low
-    for half in (8, 4, 2, 1):
-        for i in range(len(flat)):
-            places[i] += half * (ordered[np.uint64(places[i] + half - 1)] < flat[i])
-    begin, after = places.reshape(bounds.shape)
-    return np.maximum(begin, first), np.minimum(after, last)
-
-
-@njit(cache=True, nogil=True)
-def masses(ordered, cells, per_ms, first, last, before, t, reach):
-    """Share of the documents there are in the window t_j ± h_l, for each j and l; at least that of one.
-
-    They are those at the places from ``first`` to ``last`` of the ordered times; or as many as ``before`` says, see
-    auto.There.
-    """
-    n, levels, range_only = len(t), len(reach), len(before) == 0
-    total = max(last - first if range_only else before[len(before) - 1], 1)
-    out, (low, high) = np.ones((n, levels)), _windows(ordered, cells, per_ms, first, last, t, reach)
-    for j in range(n):
-        for k in range(levels):
-            begin, end = low[j, k], high[j, k]
-            if begin == first and end == last:  # all of them are in this window, and in the wider ones
-                break
-            out[j, k] = max(end - begin if range_only else before[end] - before[begin], 1) / total
+        centre = np.int64(t[j])
+        for k in range(len(reach)):
+            begin[j, k] = _cell(ordered, cells, shift, centre - reach[k])
+            end[j, k] = _cell(ordered, cells, shift, centre + reach[k] + 1)
+            ask_ahead(cells, begin[j, k])
+            ask_ahead(cells, end[j, k])
+    for j in range(len(t)):
+        for k in range(len(reach)):
+            ask_ahead(ordered, cells[begin[j, k]])
+            ask_ahead(ordered, cells[end[j, k]])
+    for j in range(len(t)):
+        centre = np.int64(t[j])
+        for k in range(len(reach)):
+            begin[j, k] = max(_place(ordered, cells, begin[j, k], centre - reach[k]), first)
+            end[j, k] = min(_place(ordered, cells, end[j, k], centre + reach[k] + 1), last)
     return out
 
 
 @njit(cache=True, nogil=True)
-def crowds(ordered, cells, per_ms, first, last, before, t, reach, most):
-    """The places in the widest window of at most ``most`` of the documents there are around each time.
+def masses(seen, first, last, before):
+    """Share of the documents there are in each window, at least that of one.
 
-    Ascending, none twice; documents that are not there may be among them.
+    They are those at the places from ``first`` to ``last`` of the ordered times; or as many as ``before`` says, see
+    auto.There.
     """
-    spans, (low, high) = np.zeros((len(t), 2), np.int64), _windows(ordered, cells, per_ms, first, last, t, reach)
-    for j in range(len(t)):
-        for k in range(len(reach)):
-            begin, end = low[j, k], high[j, k]
-            if (end - begin if len(before) == 0 else before[end] - before[begin]) > most:
+    range_only = len(before) == 0
+    total = max(last - first if range_only else before[len(before) - 1], 1)
+    begin, end = seen
+    out = np.ones(begin.shape)
+    for j in range(len(begin)):
+        for k in range(begin.shape[1]):
+            b, e = begin[j, k], end[j, k]
+            if b == first and e == last:  # and so for the wider ones
                 break
-            spans[j] = begin, max(begin, end)
-    spans, n = spans[np.argsort(spans[:, 0])], 0
-    out = np.empty((spans[:, 1] - spans[:, 0]).sum(), np.int64)
-    end = 0
-    for j in range(len(t)):
-        for p in range(max(spans[j, 0], end), spans[j, 1]):
-            out[n] = p
-            n += 1
-        end = max(end, spans[j, 1])
-    return out[:n]
+            out[j, k] = max(e - b if range_only else before[e] - before[b], 1) / total
+    return out
 
 
 @njit(cache=True, nogil=True)
-def others(docs, known):
-    """Those of some documents that are not among the known ones, which are ascending."""
-    out, n = np.empty(len(docs), np.int64), 0
-    for d in docs:
-        place = np.searchsorted(known, d)
-        if place == len(known) or known[place] != d:
-            out[n] = d
-            n += 1
+def crowds(seen, before, chosen, docs, most, known):
+    """Documents in the widest window of at most ``most`` of those there are, around each chosen centre.
+
+    ``docs`` are the documents at the places. Each once, without the known ones, which are ascending; documents that are
+    not there may be among them.
+    """
+    begin, end = seen
+    spans = np.zeros((len(begin), 2), np.int64)
+    for j in range(len(begin)):
+        for k in range(begin.shape[1] if chosen[j] else 0):
+            b, e = begin[j, k], end[j, k]
+            if (e - b if len(before) == 0 else before[e] - before[b]) > most:
+                break
+            spans[j] = b, max(b, e)
+    spans = spans[np.argsort(spans[:, 0])]
+    out, n, past = np.empty((spans[:, 1] - spans[:, 0]).sum(), np.int64), 0, 0
+    for j in range(len(spans)):
+        for p in range(max(spans[j, 0], past), spans[j, 1]):
+            place = np.searchsorted(known, docs[p])
+            if place == len(known) or known[place] != docs[p]:
+                out[n] = docs[p]
+                n += 1
+        past = max(past, spans[j, 1])
     return out[:n]
 
 
@@ -117,12 +133,16 @@ def outermost(allowed, docs):
 @njit(cache=True, nogil=True)
 def standardised(scores, depth, n):
     """The spread of the ``depth`` best scores, and z of the ``n`` best; 0 and zeros where there is none."""
-    best = scores[:depth]
-    spread = np.std(best) if len(best) else 0.0
-    z = np.zeros(min(n, len(scores)))
+    best, z, mean, squares = scores[:depth], np.zeros(min(n, len(scores))), 0.0, 0.0
+    for score in best:
+        mean += score
+    mean /= max(len(best), 1)
+    for score in best:
+        squares += (score - mean) * (score - mean)
+    spread = (squares / max(len(best), 1)) ** 0.5
     if not 0.0 < spread < inf:
         return 0.0, z
-    return spread, (scores[: len(z)] - best.mean()) / spread
+    return spread, (scores[: len(z)] - mean) / spread
 
 
 @njit(cache=True, nogil=True)
@@ -137,31 +157,39 @@ def survey(docs, scores, times, depth, n):
 
 
 @njit(inline="always")
-def _level(steps):
-    """The level of a distance of so many NARROWEST windows, from the exponents of the bits: ⌈log₂⌉, at least 0."""
-    out = np.empty(len(steps), np.int64)
-    bits = steps.view(np.int64)
-    for i in range(len(steps)):
-        out[i] = min(max(((bits[i] - 1) >> 52) - 1022, 0), LEVELS)
-    return out
+def _step(t, centre):
+    """A distance in windows of NARROWEST, of a range whose bits tell the level."""
+    return min(max(abs(t - centre) * PER_MS, 1.0), HIGHEST)
+
+
+@njit(inline="always")
+def _level(bits):
+    """⌈log₂⌉ of a step, from the exponent of its bits; without a sign, so that the processor does several at once."""
+    return ((bits - np.uint64(1)) >> np.uint64(52)) - np.uint64(1022)
 
 
 @njit(cache=True, nogil=True)
 def levels_to(t, centre):
     """The level of each time and a centre."""
-    return _level(np.abs(t - centre) / NARROWEST)
+    steps, out = np.empty(len(t)), np.empty(len(t), np.int64)
+    for i in range(len(t)):
+        steps[i] = _step(t[i], centre)
+    bits = steps.view(np.uint64)
+    for i in range(len(t)):
+        out[i] = _level(bits[i])
+    return out
 
 
 @njit(cache=True, nogil=True)
-def seen_from(ordered, cells, per_ms, first, last, before, centre, reach, others, worth):
-    """The masses around a centre of some documents, and of the collection, which counts as ``worth`` of them."""
-    mass = masses(ordered, cells, per_ms, first, last, before, np.array([centre]), reach)[0]
+def seen_from(ordered, cells, shift, first, last, before, centre, reach, t, others, worth):
+    """From a centre the levels of times; and the masses of others, with the collection counted as ``worth`` of them."""
+    mass = masses(windows(ordered, cells, shift, first, last, np.array([centre]), reach), first, last, before)[0]
     level, within, n = levels_to(others, centre), np.zeros(LEVELS + 1, np.int64), 0
     for i in range(len(others)):
         if others[i] != UNDATED:
             within[level[i]] += 1
             n += 1
-    return (np.cumsum(within)[:-1] + worth * mass) / (n + worth)
+    return levels_to(t, centre), (np.cumsum(within)[:-1] + worth * mass) / (n + worth)
 
 
 @njit(cache=True, nogil=True)
@@ -173,66 +201,6 @@ def towers(shares, mass):
         for k in range(levels - 1, -1, -1):
             out[j, k] = out[j, k + 1] + shares[k] / mass[j, k]
     return out
-
-
-@njit(cache=True, nogil=True)
-def urn(shares, mass, t, ranks, kappa, alpha):
-    """The towers, K_ij = k_j(t_i), and Σ_i log(1 - π_i + π_i r_i).
-
-    The last is what the urn of bursts knows of each document's time from those ranked before it.
-    """
-    n, tower = len(ranks), towers(shares, mass)
-    kernel = np.empty((n, n))
-    for j in range(n):
-        level = levels_to(t, t[j])
-        for i in range(n):
-            kernel[i, j] = tower[j, level[i]]
-    omega, total, evidence = np.zeros(n), 0.0, 0.0
-    for i in range(n):
-        pi, drawn = kappa / (kappa + ranks[i]), alpha
-        for j in range(i):
-            drawn += omega[j] * kernel[i, j]
-        ratio = drawn / (alpha + total)
-        like = 1.0 - pi + pi * ratio
-        evidence += log(like)
-        omega[i] = pi * ratio / like
-        total += omega[i]
-    return tower, kernel, evidence
-
-
-@njit(cache=True, nogil=True)
-def burst_ratios(t, centres, tower, weights):
-    """r_b at some times: 1 + Σ_j v_j (k_j(t) - 1), v the weights."""
-    out = np.full(len(t), 1.0 - weights.sum())
-    for j in range(len(centres)):
-        level = levels_to(t, centres[j])
-        lifted = weights[j] * tower[j]
-        for i in range(len(t)):
-            out[i] += lifted[level[i]]
-    return out
-
-
-@njit(cache=True, nogil=True)
-def add_log(rho, ratios, t, factor, floor, raised):
-    """factor · log max(ratio, floor), added where there is a date; beyond the first ``raised`` only if negative."""
-    for i in range(len(rho)):
-        if t[i] != UNDATED:
-            value = factor * log(max(ratios[i], floor))
-            rho[i] += value if i < raised else min(value, 0.0)
-
-
-@njit(cache=True, nogil=True)
-def add_bursts(rho, t, centres, tower, weights, places, kernel, w, factor, floor):
-    """a_b log r_b, added to rho; at the places of the first documents of the others alone, place -1 being none."""
-    ratios = burst_ratios(t, centres, tower, weights)
-    for i in range(len(places)):
-        if places[i] >= 0:
-            lifted = 0.0
-            for j in range(len(places)):
-                if j != i:
-                    lifted += weights[j] * (kernel[i, j] - 1.0)
-            ratios[places[i]] = 1.0 + lifted / (1.0 - w[i])
-    add_log(rho, ratios, t, factor, floor, len(t))
 
 
 @njit(cache=True, nogil=True)
@@ -252,12 +220,75 @@ def burst_weights(kernel, w, chance):
 
 
 @njit(cache=True, nogil=True)
-def pictured(times, rho, places):
-    """Times and ρ at those of some ascending places that there are and that have a date, in the order of time."""
-    kept = places[: np.searchsorted(places, len(times))]
-    kept = kept[times[kept] != UNDATED]
-    kept = kept[np.argsort(times[kept], kind="mergesort")]
-    return times[kept].astype(np.int64), rho[kept]
+def urn(ordered, cells, shift, first, last, before, t, reach, shares, ranks, w, kappa, alpha, chance):
+    """Of first documents the windows, the towers, K_ij = k_j(t_i), w_j c_j, and Σ_i log(1 - π_i + π_i r_i).
+
+    The last is what the urn of bursts knows of each document's time from those ranked before it.
+    """
+    seen = windows(ordered, cells, shift, first, last, t, reach)
+    n, tower = len(ranks), towers(shares, masses(seen, first, last, before))
+    kernel, steps = np.empty((n, n)), np.empty(n)
+    bits = steps.view(np.uint64)
+    for j in range(n):
+        for i in range(j + 1):
+            steps[i] = _step(t[i], t[j])
+        for i in range(j + 1):  # the level is the same from either side
+            kernel[i, j], kernel[j, i] = tower[j, _level(bits[i])], tower[i, _level(bits[i])]
+    omega, total, evidence = np.zeros(n), 0.0, 0.0
+    for i in range(n):
+        pi, drawn = kappa / (kappa + ranks[i]), alpha
+        for j in range(i):
+            drawn += omega[j] * kernel[i, j]
+        ratio = drawn / (alpha + total)
+        like = 1.0 - pi + pi * ratio
+        evidence += log(like)
+        omega[i] = pi * ratio / like
+        total += omega[i]
+    return seen, tower, kernel, burst_weights(kernel, w, chance), evidence
+
+
+@njit(cache=True, nogil=True)
+def add_bursts(rho, t, centres, tower, weights, places, kernel, w, factor, floor):
+    """a_b log r_b, r_b = 1 + Σ_j v_j (k_j(t) - 1), added to rho where there is a date; v are the weights.
+
+    At the places of the first documents r_b is that of the others alone, place -1 being none.
+    """
+    total = 0.0
+    for weight in weights:
+        total += weight
+    ratios, steps = np.full(len(t), 1.0 - total), np.empty(BLOCK)
+    lifted, bits = np.empty(tower.shape), steps.view(np.uint64)
+    for j in range(len(centres)):
+        lifted[j] = weights[j] * tower[j]
+    for left in range(0, len(t), BLOCK):  # what is gone over for each centre stays in the nearest cache
+        some, ratio = t[left : left + BLOCK], ratios[left : left + BLOCK]
+        for j in range(len(centres)):
+            centre, by_level = centres[j], lifted[j]
+            for i in range(len(some)):
+                steps[i] = _step(some[i], centre)
+            for i in range(len(some)):
+                ratio[i] += by_level[_level(bits[i])]
+    for i in range(len(places)):
+        if places[i] >= 0:
+            lifted_by_others = 0.0
+            for j in range(len(places)):
+                if j != i:
+                    lifted_by_others += weights[j] * (kernel[i, j] - 1.0)
+            ratios[places[i]] = 1.0 + lifted_by_others / (1.0 - w[i])
+    for i in range(len(t)):
+        if t[i] != UNDATED:
+            rho[i] += factor * log(max(ratios[i], floor))
+
+
+@njit(cache=True, nogil=True)
+def add_nearness(rho, t, centre, shares, mass, share, factor, floor, raised):
+    """a_q log r_q by level, added to rho where there is a date; beyond the first ``raised`` only if negative."""
+    level, told = levels_to(t, centre), towers(shares, mass.reshape(1, len(mass)))[0]
+    for k in range(len(told)):
+        told[k] = factor * log(max(1.0 - share + share * told[k], floor))
+    for i in range(len(t)):
+        if t[i] != UNDATED:
+            rho[i] += told[level[i]] if i < raised else min(told[level[i]], 0.0)
 
 
 @njit(inline="always")

@@ -252,7 +252,7 @@ class Density:
 
 
 Prior = Recency | Density
-# W, the weight where the evidence is beyond doubt; see docs/TIME.md for how it was chosen.
+# W, the weight where the evidence is beyond doubt; see docs/TIME.theory.md for how it was chosen.
 FULL_WEIGHT = {"recency": 0.5, "density": 0.3}
 
 
