@@ -88,7 +88,7 @@ faults: dev
 	FAULTS=1000 $(BIN)/python -m pytest tests/faults
 
 docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict --site-dir build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir build/site
 
 fuzz: dev
 	$(BIN)/python tests/fuzzing.py $(N)

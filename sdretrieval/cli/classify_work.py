@@ -100,7 +100,9 @@ def _split(args: argparse.Namespace, corpus: LabelledCorpus) -> tuple[LabelledCo
         if part not in values:
             told = ", ".join(f"{value!r}" for value, _ in Counter(map(str, values)).most_common(5))
             raise InputError(
-                f"field {args.split_field!r} says {part!r} in no document; it says {told}", file=args.train
+                f"field {args.split_field!r} says {part!r} in no document; it says {told}",
+                file=args.train,
+                remedy="Name a field that says train and test, or measure with --held-out 0.2.",
             )
     return corpus.select([v == "train" for v in values]), corpus.select([v == "test" for v in values])
 

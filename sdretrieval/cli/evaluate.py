@@ -117,22 +117,13 @@ def add_evaluation_arguments(parser: argparse.ArgumentParser) -> None:
     """Judgments, runs, measures, tests: what :func:`evaluate_runs` and :func:`compare_runs` read."""
     add, measures = parser.add_argument, " ".join(DEFAULT_MEASURES)
     add("qrels", metavar="QRELS", help="judgments, qid 0 docid relevance; a judging project; an id of ir_datasets")
-    add(
-        "runs",
-        metavar="RUN",
-        nargs="+",
-        help="TREC run, or NAME=RUN to choose its name; measures may be named here too",
-    )
+    add("runs", metavar="RUN", nargs="+", help="TREC run, or NAME=RUN to choose its name; or the name of a measure")
     add("--measures", "-m", nargs="+", action="extend", default=[], metavar="M", help=f"default: {measures}")
     add("--complete", "-c", action="store_true", help="judged topics without results count as zero (trec_eval -c)")
     add("--rel", "-l", type=int, metavar="N", help="least grade that counts as relevant (trec_eval -l; default 1)")
     add("--depth", "-M", type=int, metavar="N", help="look at the first N documents only (trec_eval -M)")
     add("--condensed", "-J", action="store_true", help="leave unjudged documents out of the runs (trec_eval -J)")
-    add(
-        "--residual",
-        metavar="QRELS",
-        help="leave out what this file judges: what the runs were given as --feedback-qrels",
-    )
+    add("--residual", metavar="QRELS", help="leave out what this file judges: runs learnt from it (--feedback-qrels)")
     add = parser.add_argument_group("significance").add_argument
     baseline = "compare every other run with this one (a path or name); may be repeated"
     add("--baseline", metavar="RUN", action="append", default=[], help=baseline)

@@ -141,7 +141,7 @@ def _new_model(args: argparse.Namespace) -> FrameClassifier:
     method = args.method or "ssl-e"
     given = {name: value for name in (*LASTING.values(), *CHANGING) if (value := getattr(args, name)) is not None}
     if method != "ssl-e" and "representer" in given:
-        raise ParameterError(f"--representer is of ssl-e, not of {method}")
+        raise ParameterError(f"--representer is of ssl-e, not of {method}", remedy="Leave it out.")
     if method != "offline":
         given["remember"] = 1
     return getattr(evolving, METHODS[method])(**given)
@@ -151,9 +151,11 @@ def _change(args: argparse.Namespace, model: FrameClassifier) -> None:
     """The flags in the place of a saved classifier's parameters."""
     method = type(model).__name__
     if args.method is not None and METHODS[args.method] != method:
-        raise ParameterError(f"{args.resume} holds a {method}: --method {args.method} cannot go on from it")
+        raise ParameterError(
+            f"{args.resume} holds a {method}: --method {args.method} cannot go on from it", remedy="Leave --method out."
+        )
     if args.representer is not None and method != "SSLE":
-        raise ParameterError(f"--representer is of ssl-e: {args.resume} holds a {method}")
+        raise ParameterError(f"--representer is of ssl-e: {args.resume} holds a {method}", remedy="Leave it out.")
     for flag, name in LASTING.items():
         value = getattr(args, name)
         if value is not None and value != getattr(model, name):

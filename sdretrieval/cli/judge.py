@@ -302,7 +302,7 @@ def _export(args: argparse.Namespace, project: Project) -> None:
         return
     qrels = project.qrels(args.who)
     if not qrels:
-        raise ParameterError(f"project {project.name!r} has no judgments to write")
+        raise ParameterError(f"project {project.name!r} has no judgments to write", remedy="First: judge start …")
     write_qrels(args.output, qrels)
 
 
@@ -331,7 +331,9 @@ def _simulate(args: argparse.Namespace) -> int:
             relevant[docs] = True
             played[topic.qid] = simulate(Learner(features, snapshot.analyze(topic.text)), relevant)
     if not played:
-        raise InputError("no topic has a relevant document in the index", file=args.qrels)
+        raise InputError(
+            "no topic has a relevant document in the index", file=args.qrels, remedy="Is it the right --index?"
+        )
     rows: list[dict[str, Any]] = [
         {
             "qid": qid,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sdretrieval.cli.document_options import add_analyzer_arguments, analyzer_from
 from sdretrieval.collection.records import Qrels, Topic
-from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.errors import ParameterError
 from sdretrieval.core.files import STANDARD
 from sdretrieval.ranking.base import Ranker
 from sdretrieval.ranking.profile_files import weakness
@@ -119,7 +119,7 @@ def judged_from(args: argparse.Namespace, topics: list[Topic], snapshot: Snapsho
         return None
     both = sorted(set(args.relevant) & set(args.nonrelevant))
     if both:
-        raise ParameterError(f"{both[0]!r} is given as relevant and as not relevant")
+        raise ParameterError(f"{both[0]!r} is given as relevant and as not relevant", remedy="Leave one out.")
     for docid in [*args.relevant, *args.nonrelevant]:
         if snapshot is not None and snapshot.docids.find(docid) < 0:
             raise ParameterError(
@@ -173,8 +173,6 @@ def topics_from(args: argparse.Namespace) -> list[Topic]:
     further: list[str] = []
     form, times = args.topic_format, args.topic_times
     topics = read_topics(args.topics, format=form, field=args.topic_field, times=times, further=further)
-    if not topics:
-        raise InputError("no topics in it", file=args.topics)
     if further:
         some = ", ".join(further[:5])
         print(f"{times}: {len(further)} times are of topics not asked about, such as {some}", file=sys.stderr)

@@ -182,7 +182,9 @@ def _one(args: argparse.Namespace, model: LocalContextSparseCoding) -> tuple[str
         raise ParameterError(f"there are {len(documents)} documents", remedy="Name one with --docid.")
     known = model.known_words(documents.select([row]))
     if not known.n_tokens:
-        raise InputError(f"document {documents.docids[row]!r} has no word that the themes know")
+        raise InputError(
+            f"document {documents.docids[row]!r} has no word that the themes know", remedy="Choose another --docid."
+        )
     return documents.docids[row], known, theme_shares(model.code(known).codes)
 
 

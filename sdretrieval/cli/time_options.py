@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sdretrieval.cli.document_options import moment
+from sdretrieval.cli.options import positive
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.estimate.time.kernels import kernel_names
 
@@ -30,6 +31,7 @@ _NEEDS = {
     "feedback_time_weight": ("feedback_time",),
 }
 _OFF = {"time_prior": "none", "background": "global", "feedback_time": "none"}
+_ON = {"time_prior": "recency", "background": "local", "feedback_time": "query"}  # as remedies name them
 
 
 def add_time_arguments(parser: argparse.ArgumentParser, *, leak_check: bool = True) -> None:
@@ -68,7 +70,7 @@ def add_time_arguments(parser: argparse.ArgumentParser, *, leak_check: bool = Tr
         choices=("score", "posterior", "rank", "uniform"),
         help="weights of the first documents as evidence of when relevance lies (default: score)",
     )
-    group.add_argument("--time-docs", metavar="N", type=_positive, help="how many first documents (default: 50)")
+    group.add_argument("--time-docs", metavar="N", type=positive, help="how many first documents (default: 50)")
     group.add_argument(
         "--background",
         choices=("global", "local", "penalised"),
@@ -208,15 +210,16 @@ def _asked(args: argparse.Namespace, *names: str) -> bool:
     return any(getattr(args, name) != _OFF[name] for name in names)
 
 
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
 def _check(args: argparse.Namespace) -> None:
     for name, needed in _NEEDS.items():
         if getattr(args, name) is not None and not _asked(args, *needed):
-            flags = [f"--{other.replace('_', '-')}" for other in needed]
             raise ParameterError(
-                f"--{name.replace('_', '-')} says nothing without {' or '.join(flags)}",
-                remedy=f"Add one, as in {flags[0]} {'recency' if needed[0] == 'time_prior' else 'query'}."
-                if needed[0] != "background"
-                else "Add --background local.",
+                f"{_flag(name)} says nothing without {' or '.join(map(_flag, needed))}",
+                remedy=f"Add {_flag(needed[0])} {_ON[needed[0]]}, for example.",
             )
     found = ["time_weight", "time_evidence"]
     if not _asked(args, "background", "feedback_time"):
@@ -224,7 +227,7 @@ def _check(args: argparse.Namespace) -> None:
     given = [name for name in found if getattr(args, name) not in (None, "auto")]
     if args.time_prior == "auto" and given:
         raise ParameterError(
-            f"--{given[0].replace('_', '-')} is what --time-prior auto finds by itself",
+            f"{_flag(given[0])} is what --time-prior auto finds by itself",
             remedy="Leave it out, or name the prior: --time-prior recency or density.",
         )
     if args.bandwidth == "cv" and args.time_prior != "density":
@@ -248,9 +251,3 @@ def _number(flag: str, text: str) -> float:
     except ValueError:
         remedy = "Pass a number such as 0.5, or auto." if flag == "--time-weight" else "Pass a number such as 0.5."
         raise ParameterError(f"{flag} takes a number; got {text!r}", remedy=remedy) from None
-
-
-def _positive(text: str) -> int:
-    from sdretrieval.cli.options import positive
-
-    return positive(text)

@@ -105,7 +105,9 @@ class Fusion:
         for run, weight in self.weights.items():
             self.domains()[WEIGHT + run].check(weight, f"the weight of {run}", self.name)
         if self.weights and not any(self.weights.values()):
-            raise ParameterError("the weights of all runs are 0: nothing is left to fuse")
+            raise ParameterError(
+                "the weights of all runs are 0: nothing is left to fuse", remedy="Give one a weight above 0."
+            )
 
     def domains(self) -> dict[str, Domain]:
         """What can be set: method, normalise, k, and a weight for each run."""

@@ -81,7 +81,9 @@ def with_baseline(specs: Sequence[str], baseline: str | None) -> tuple[list[str]
             return specs, i
     if "=" not in baseline and not Path(baseline).exists():
         known = ", ".join(name for name, _ in named)
-        raise ParameterError(f"baseline {baseline!r} is neither a file nor one of the runs ({known})")
+        raise ParameterError(
+            f"baseline {baseline!r} is neither a file nor one of the runs ({known})", remedy="Name one of these."
+        )
     return [baseline, *specs], 0
 
 

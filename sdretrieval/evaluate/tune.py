@@ -442,7 +442,9 @@ def tune(
 def _check_space(ranker: Tunable, space: Mapping[str, tuple], budget: int | None) -> None:
     """What cannot be tried is said at once, not after hours spent on the rest."""
     if not space:
-        raise ParameterError(f"nothing to tune: {ranker.name} declares no values to try")
+        raise ParameterError(
+            f"nothing to tune: {ranker.name} declares no values to try", remedy="Name some: --params NAME=1,2,3."
+        )
     for name, values in space.items():
         for value in values:
             ranker.with_(**{name: value})
