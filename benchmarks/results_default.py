@@ -159,9 +159,16 @@ def _rows(head: str, names: list[str], rows: dict[str, list[str]]) -> str:
 def _table(shown: dict[str, dict[str, Values]], names: list[str], measure: str) -> str:
     rows = {}
     for model, found in shown.items():
-        rows[model] = [f"{mean(found[name], measure):.4f}" for name in names]
+        rows[model] = [f"{mean(found[name], measure):.4f}{_error(name, found[name], measure)}" for name in names]
     label = {"AP": "MAP"}.get(measure, measure)
-    return f"### {label} on ten collections\n\n" + _rows(label, names, rows)
+    told = "" if measure != "AP" else "In brackets the standard error of the difference to BM25.\n\n"
+    return f"### {label} on ten collections\n\n{told}" + _rows(label, names, rows)
+
+
+def _error(name: str, found: Values, measure: str) -> str:
+    """The standard error of the mean difference to BM25 over topics, in brackets; nothing for BM25 itself."""
+    gaps = np.array([found[measure][qid] - value for qid, value in values(name, "bm25")[measure].items()])
+    return f" ({gaps.std(ddof=1) / np.sqrt(len(gaps)):.4f})" if gaps.any() else ""
 
 
 def _hurt(shown: dict[str, dict[str, Values]], names: list[str]) -> str:
