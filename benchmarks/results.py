@@ -75,9 +75,14 @@ def main() -> None:
 
 def longest_first(headings: Collection[str]) -> list[str]:
     """By the minutes that the page tells, those it does not tell of first: so that no core waits long for another."""
-    told = re.findall(r"^## ([^\n]+)$(?:(?!^## ).)*?\(\*([\d.]+) minutes", _page(), flags=re.MULTILINE | re.DOTALL)
-    minutes = {heading: float(value) for heading, value in told}
+    minutes = told_minutes()
     return sorted(headings, key=lambda heading: (-minutes.get(heading, inf), list(SECTIONS).index(heading)))
+
+
+def told_minutes() -> dict[str, float]:
+    """What the page says that each section took of processor time."""
+    told = re.findall(r"^## ([^\n]+)$(?:(?!^## ).)*?\(\*([\d.]+) minutes", _page(), flags=re.MULTILINE | re.DOTALL)
+    return {heading: float(value) for heading, value in told}
 
 
 def made(headings: Sequence[str]) -> Iterator[tuple[str, str | None, float]]:

@@ -99,7 +99,7 @@ def section() -> str:
         means = {method: float(np.mean(values)) for method, values in results.items()}
         errors = {method: float(np.std(values, ddof=1) / np.sqrt(SEEDS)) for method, values in results.items()}
         first, second = sorted(means, key=lambda method: -means[method])[:2]
-        clear = means[first] - means[second] > np.hypot(errors[first], errors[second])
+        clear = means[first] - means[second] > 2 * np.hypot(errors[first], errors[second])
         for method in SETTINGS:
             text = f"{means[method]:.3f}"
             told = rows[method].pop()

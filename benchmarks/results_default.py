@@ -18,10 +18,9 @@ import numpy as np
 
 from benchmarks import results_unseen
 from benchmarks.anserini import SYSTEMS, anserini_run
-from benchmarks.collections import ROOT, Collection
-from benchmarks.kept import BESIDE
+from benchmarks.collections import Collection
+from benchmarks.kept import BESIDE, kept
 from sdretrieval.collection.records import Run, Topic
-from sdretrieval.core.files import atomic_writer
 from sdretrieval.evaluate import compare_values, evaluate
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.retrieval import search
@@ -49,7 +48,6 @@ LESS = {  # changes of the shipped setting, most without one of its ingredients
 LEAST_GAIN, MOST_LOST = 0.14, 0.002  # of a setting that is chosen
 SHOWN = ("bm25", "sdm", "rm3", "sd3", "axiomatic", "blend")
 MEASURES = ("AP", "P@5", "nDCG@10")
-KEPT = ROOT / ".cache" / "results" / "default"
 Values = dict[str, dict[str, float]]  # measure -> topic -> value
 
 
@@ -80,14 +78,8 @@ def judged_topics(name: str) -> tuple[Topic, ...]:
 
 @cache
 def _values(name: str, model: str, settings: str) -> Values:
-    kept = KEPT / f"{name}-{model}-{hashlib.sha256(settings.encode()).hexdigest()[:16]}.json"
-    if kept.is_file():
-        return json.loads(kept.read_text(encoding="utf-8"))
-    found = _measured(name, _run(name, model, json.loads(settings)))
-    KEPT.mkdir(parents=True, exist_ok=True)
-    with atomic_writer(kept) as out:
-        json.dump(found, out)
-    return found
+    digest = hashlib.sha256(settings.encode()).hexdigest()[:16]
+    return kept(f"default/{name}-{model}-{digest}", lambda: _measured(name, _run(name, model, json.loads(settings))))
 
 
 def values(name: str, model: str, settings: dict | None = None) -> Values:
@@ -167,9 +159,16 @@ def _rows(head: str, names: list[str], rows: dict[str, list[str]]) -> str:
 def _table(shown: dict[str, dict[str, Values]], names: list[str], measure: str) -> str:
     rows = {}
     for model, found in shown.items():
-        rows[model] = [f"{mean(found[name], measure):.4f}" for name in names]
+        rows[model] = [f"{mean(found[name], measure):.4f}{_error(name, found[name], measure)}" for name in names]
     label = {"AP": "MAP"}.get(measure, measure)
-    return f"### {label} on ten collections\n\n" + _rows(label, names, rows)
+    told = "" if measure != "AP" else "In brackets the standard error of the difference to BM25.\n\n"
+    return f"### {label} on ten collections\n\n{told}" + _rows(label, names, rows)
+
+
+def _error(name: str, found: Values, measure: str) -> str:
+    """The standard error of the mean difference to BM25 over topics, in brackets; nothing for BM25 itself."""
+    gaps = np.array([found[measure][qid] - value for qid, value in values(name, "bm25")[measure].items()])
+    return f" ({gaps.std(ddof=1) / np.sqrt(len(gaps)):.4f})" if gaps.any() else ""
 
 
 def _hurt(shown: dict[str, dict[str, Values]], names: list[str]) -> str:

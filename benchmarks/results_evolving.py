@@ -501,7 +501,7 @@ def main_table(data: Posts, chosen: dict[str, tuple[float, float]]) -> tuple[str
                 (of[lists].quality - other[lists].quality for other in outcomes.values() if other is not of),
                 key=lambda difference: difference.mean(),
             ).mean(axis=1)
-            if ahead.mean() > ahead.std(ddof=1) / np.sqrt(len(ahead)):  # ahead of every other, by more than the error
+            if ahead.mean() > 2 * ahead.std(ddof=1) / np.sqrt(len(ahead)):  # of every other, by more than two errors
                 cells[i] = f"**{cells[i]}**"
         rows[name] = cells
     for one, other in ((FRAME, SSL), (FRAME, NAIVE), (ALL, SSL), (ALL, NAIVE), (ALL, FRAME), (LOGISTIC, ALL)):

@@ -94,7 +94,9 @@ class Year:
 
 
 def section() -> str:
-    return "\n\n".join([results_time_auto.section(), BESIDE, _microblog(), _defaults(), _demo()])
+    return "\n\n".join(
+        [results_time_auto.section(), BESIDE, results_time_auto.control(), _microblog(), _defaults(), _demo()]
+    )
 
 
 # -- microblog -------------------------------------------------------------------------------------------------------

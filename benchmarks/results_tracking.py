@@ -311,7 +311,7 @@ def standard_error(differences: np.ndarray) -> float:
 
 def main_table(outcome: Outcome) -> str:
     """Table 6.2's shape, and Table 6.3's: SD against RM. In brackets the error of the difference to RM; bold: ahead of
-    the next by more than the standard error."""
+    the next by more than two of the difference's standard errors."""
     lines = [
         "| N | " + " | ".join(f"{TITLES[name]} | " for name in TITLES) + "| SD - RM (s.e.) | SD better |",
         "|---|" + "---|" * (2 * len(TITLES) + 2),
@@ -320,7 +320,7 @@ def main_table(outcome: Outcome) -> str:
         costs = {name: outcome.tested[name, level].min_cost for name in TITLES}
         first, second = sorted(costs, key=lambda name: costs[name])[:2]
         lead = outcome.differences(second, first, level)
-        clear = lead.mean() > standard_error(lead)
+        clear = lead.mean() > 2 * standard_error(lead)
         cells = []
         for name in TITLES:
             text = f"**{costs[name]:.3f}**" if clear and name == first else f"{costs[name]:.3f}"

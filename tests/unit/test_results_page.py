@@ -96,3 +96,9 @@ def test_an_index_is_built_by_one_section_while_another_waits(tmp_path: Path) ->
     for thread in threads:
         thread.join()
     assert seen == [False, True]
+
+
+def test_every_section_tells_its_minutes_and_all_are_made_in_an_hour_and_a_half_on_two_cores() -> None:
+    told = results.told_minutes()
+    assert set(told) == set(results.SECTIONS)
+    assert sum(told.values()) < 2 * 90
