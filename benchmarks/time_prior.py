@@ -6,7 +6,7 @@ Two yardsticks. *query*: text in, ranked docids out, what a user of `search` wai
 *search*, *rerank*: the ranking alone, of queries already analysed, to document numbers. All variants take turns in one
 process and one thread,
 and each query counts with its best round, in processor time: other work on the machine does not show. On the
-microblog2011 pool where it is at hand, or the collection named (rhelp has 117,000 documents, of which every 25th topic
+microblog2011 pool where it is at hand, or the collection named (rhelp has 117,000 documents, of which every 10th topic
 is taken), else on a generated collection.
 """
 
@@ -39,7 +39,7 @@ MODELS = ("bm25", "rm3", "blend")
 def collection(named: str | None = None) -> tuple[str, Snapshot, list[Topic], Run]:
     pool = Collection(named or "microblog2011")
     if pool.available and named:
-        snapshot, topics, name = pool.snapshot, pool.topics[::25], pool.name
+        snapshot, topics, name = pool.snapshot, pool.topics[::10], pool.name
     elif pool.available:
         snapshot, topics, name = pool.snapshot, [t for t in pool.topics if t.qid in pool.run("QL")], pool.name
     else:
