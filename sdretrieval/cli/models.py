@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 
-from sdretrieval.core.errors import ParameterError
-
 EXAMPLE = """\
 examples:
   sdretrieval models
@@ -21,16 +19,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from sdretrieval.ranking.registry import rankers
+    from sdretrieval.ranking.registry import ranker_class, rankers
 
-    known = rankers()
-    for name in args.names:
-        if name not in known:
-            raise ParameterError(f"unknown model {name!r}", remedy=f"One of: {', '.join(known)}.")
+    known = {name: ranker_class(name) for name in args.names} or rankers()
     if args.json:
-        print(json.dumps({name: _as_json(known[name]) for name in args.names or known}, indent=1, ensure_ascii=False))
+        print(json.dumps({name: _as_json(model) for name, model in known.items()}, indent=1, ensure_ascii=False))
     elif args.names:
-        print("\n\n".join(_detail(known[name]) for name in args.names))
+        print("\n\n".join(_detail(model) for model in known.values()))
     else:
         width = max(map(len, known))
         for name, model in known.items():

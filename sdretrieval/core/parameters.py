@@ -193,6 +193,12 @@ def parse_settings(model_class: Any, settings: Iterable[str] | Mapping[str, Any]
     return read_settings(model_class.name, known, settings, see=f"sdretrieval models {model_class.name}")
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Of the names that are known the one that is perhaps meant: the end of a message."""
+    close = difflib.get_close_matches(name, known, 1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
 def read_settings(
     owner: str, known: Mapping[str, Domain], settings: Iterable[str] | Mapping[str, Any], *, see: str
 ) -> dict[str, Any]:
@@ -200,9 +206,8 @@ def read_settings(
     values = {}
     for name, value in setting_pairs(settings):
         if name not in known:
-            close = difflib.get_close_matches(name, known, 1)
             raise ParameterError(
-                f"{owner} has no parameter {name!r}" + (f"; did you mean {close[0]!r}?" if close else ""),
+                f"{owner} has no parameter {name!r}{nearest(name, known)}",
                 remedy=f"It has: {', '.join(known) or 'none'}. See `{see}`.",
             )
         values[name] = known[name].read(value, name) if isinstance(value, str) else value

@@ -36,6 +36,15 @@ def _load_entry_points() -> None:
             registered[point.name] = model
 
 
+def ranker_class(name: str) -> type[Ranker]:
+    """A known model's class."""
+    known = rankers()
+    if name not in known:
+        near = parameters.nearest(name, known)
+        raise ParameterError(f"unknown model {name!r}{near}", remedy=f"One of: {', '.join(known)}.")
+    return known[name]
+
+
 def make_ranker(name: str, settings: Sequence[str] | Mapping[str, Any] = (), *, profile: str | None = None) -> Ranker:
     """A model by name.
 
@@ -58,10 +67,7 @@ def make_ranker(name: str, settings: Sequence[str] | Mapping[str, Any] = (), *, 
     >>> make_ranker("ql", ["mu=500"]).mu
     500.0
     """
-    known = rankers()
-    if name not in known:
-        raise ParameterError(f"unknown model {name!r}", remedy=f"One of: {', '.join(known)}.")
-    model = known[name]
+    model = ranker_class(name)
     values = dict(profile_settings(profile, model)) if profile else {}
     values.update(parameters.parse_settings(model, settings))
     return model(**values)

@@ -56,4 +56,6 @@ def test_several_models_as_json(typed):
 
 
 def test_an_unknown_model(refused):
-    assert refused("models", "ql", "bm52").startswith("sdretrieval models: unknown model 'bm52'\n  One of: bm25, ")
+    assert refused("models", "ql", "bm52").startswith(
+        "sdretrieval models: unknown model 'bm52'; did you mean 'bm25'?\n  One of: bm25, "
+    )

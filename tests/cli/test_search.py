@@ -282,7 +282,7 @@ def test_an_output_that_cannot_be_is_said_before_any_work(refused, collection, t
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        (["--model", "bm52"], "unknown model 'bm52'\n  One of: bm25, ql"),
+        (["--model", "bm52"], "unknown model 'bm52'; did you mean 'bm25'?\n  One of: bm25, ql"),
         (["--set", "fb_docs=0"], "blend: fb_docs (N) must be "),
         (["--set", "fb_docs=2.5"], "fb_docs must be a whole number; got '2.5'"),
         (["--set", "fb_docs"], "--set takes name=value; got 'fb_docs'"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -12,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from sdretrieval.core.errors import ParameterError
-from sdretrieval.core.parameters import Domain, domains, read_settings, setting_pairs, show
+from sdretrieval.core.parameters import Domain, domains, nearest, read_settings, setting_pairs, show
 from sdretrieval.estimate.time.kernels import kernel_names
 from sdretrieval.learn.classify.base import GenerativeClassifier
 from sdretrieval.learn.classify.generative import (
@@ -152,11 +151,7 @@ MODELS = {model.name: model for model in _ALL}
 
 def classifier_model(name: str) -> ClassifierModel:
     if name not in MODELS:
-        close = difflib.get_close_matches(name, MODELS, 1)
-        raise ParameterError(
-            f"no classifier {name!r}" + (f"; did you mean {close[0]!r}?" if close else ""),
-            remedy=f"One of: {', '.join(MODELS)}.",
-        )
+        raise ParameterError(f"no classifier {name!r}{nearest(name, MODELS)}", remedy=f"One of: {', '.join(MODELS)}.")
     return MODELS[name]
 
 
