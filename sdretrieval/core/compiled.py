@@ -21,7 +21,7 @@ __all__ = ["Compiled", "ask_ahead", "at_most_full", "njit", "plain_loops", "uppe
 _lock = threading.RLock()
 _is_plain = False
 _own: set[str] = set()  # names of these loops in numba's cache
-_missing = [-inf, -inf]  # when the first and the last of them in a row were found missing there
+_missing = [-inf, -inf]  # when the first and the last of them in a row were found missing there; inf: it was told
 PATIENCE, PAUSE = 2.0, 10.0  # seconds that they take untold; between one row and the next
 
 
@@ -125,7 +125,7 @@ def _numba_njit() -> Any:
 def _tell_of_compiling() -> None:
     """Once, when it takes longer: the first command on a machine waits for loops, of which one is made of another."""
     now = time.monotonic()
-    if now - _missing[1] > PAUSE:
+    if now - _missing[1] > PAUSE and _missing[0] < inf:
         _missing[0] = now
     _missing[1] = now
     if now - _missing[0] > PATIENCE:
