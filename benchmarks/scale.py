@@ -34,7 +34,7 @@ from benchmarks.corpus import corpus
 from benchmarks.time_prior import best_of
 from sdretrieval.collection.records import Topic
 from sdretrieval.collection.trec import read_topics
-from sdretrieval.core.anserini import anserini_jar
+from sdretrieval.core.anserini_jar import anserini_jar
 from sdretrieval.core.jvm import find_java, java_class, start_jvm
 from sdretrieval.index.snapshot import Snapshot, open_snapshot, snapshot_folder
 from sdretrieval.ranking import engine as engine_module

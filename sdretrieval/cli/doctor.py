@@ -60,7 +60,7 @@ class Examination:
         self.problems.append({"problem": what, "fix": fix})
 
     def machine(self, *, fetch: bool = False) -> None:
-        from sdretrieval.core import anserini, jvm
+        from sdretrieval.core import anserini_jar, jvm
 
         self.fact("sdretrieval", __version__)
         self.fact("Python", f"{platform.python_version()} ({sys.executable})")
@@ -81,7 +81,7 @@ class Examination:
             if not chosen.has_vectors:
                 own = "python -m sdretrieval.plugins.pyserini pyserini.index.lucene …"
                 self.fact("Pyserini's commands", f"need Java's module jdk.incubator.vector, or `{own}`")
-            jar = anserini.fetch_jar() if fetch and not anserini.find_jar() else anserini.find_jar()
+            jar = anserini_jar.fetch_jar() if fetch and not anserini_jar.find_jar() else anserini_jar.find_jar()
             if jar is None:
                 self.problem("Lucene (Anserini's jar) is not there yet", "sdretrieval doctor --fetch")
                 return

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sdretrieval.core.anserini import anserini_jar
+from sdretrieval.core.anserini_jar import anserini_jar
 from sdretrieval.core.errors import JavaError
 from sdretrieval.core.java_archive import JavaArchive
 

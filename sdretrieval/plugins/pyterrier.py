@@ -340,7 +340,7 @@ def share_java_with_terrier() -> None:
 
     Only for pipelines that also use Terrier's own transformers. Java must be 21 or later (``JAVA_HOME``).
     """
-    from sdretrieval.core.anserini import anserini_jar  # only where it is needed
+    from sdretrieval.core.anserini_jar import anserini_jar  # only where it is needed
 
     pt.java.add_jar(str(anserini_jar()))
 

@@ -48,7 +48,6 @@ class AutoTimeNote:
     """What the automatic time prior found: nats of evidence, and how far each kind was believed (ranking/time/auto.py).
 
     near_share   of the topic's documents, near the query's time; ``learnt_from`` so many topics of the call
-    asked_at     the query's time, ms
     pictured     some documents' times and what these add, of which the ``curve`` of a :class:`TimeNote` is made
     learnt_in_time   whether feedback documents were chosen and weighted by what the first pass's times tell
     """
@@ -60,7 +59,6 @@ class AutoTimeNote:
     nearness_believed: float
     near_share: float
     learnt_from: int
-    asked_at: float | None
     pictured: tuple[np.ndarray, np.ndarray] | None = field(default=None, compare=False, repr=False)
     learnt_in_time: bool = False
 

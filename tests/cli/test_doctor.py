@@ -13,7 +13,7 @@ from lucene_writing import without_notes
 
 from sdretrieval import __version__
 from sdretrieval.core import jvm
-from sdretrieval.core.anserini import anserini_jar
+from sdretrieval.core.anserini_jar import anserini_jar
 from sdretrieval.index.snapshot import snapshot_folder
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from sources import sources
 
-from sdretrieval.core.anserini import anserini_jar
+from sdretrieval.core.anserini_jar import anserini_jar
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sdretrieval.core import anserini
+from sdretrieval.core import anserini_jar
 from sdretrieval.core.errors import JavaError
 
 REPOSITORY = Path(__file__).parents[2]
@@ -50,8 +50,8 @@ def pip(calls, monkeypatch):
 
 def test_the_jar_is_fetched_once_without_dependencies(calls, pip, tmp_path, capsys):
     pip()
-    assert anserini.find_jar() is None
-    jar = anserini.anserini_jar()
+    assert anserini_jar.find_jar() is None
+    jar = anserini_jar.anserini_jar()
     assert (jar.name, jar.read_bytes()) == ("anserini-9.9-fatjar.jar", b"jar")
     assert jar.is_relative_to(tmp_path / "sdretrieval")
     assert [path.name for path in jar.parent.iterdir()] == [jar.name]  # nothing else is left
@@ -59,18 +59,18 @@ def test_the_jar_is_fetched_once_without_dependencies(calls, pip, tmp_path, caps
     assert "fetched once with pip" in told
     assert "SDRETRIEVAL_FETCH=no forbids it" in told
     assert str(jar.parent) in told
-    assert anserini.anserini_jar() == jar
+    assert anserini_jar.anserini_jar() == jar
     (command,) = calls
     assert command[:4] == [sys.executable, "-m", "pip", "download"]
     assert {"--no-deps", "--require-hashes"} <= set(command)
-    assert command[-1] == str(anserini.PINNED)
+    assert command[-1] == str(anserini_jar.PINNED)
 
 
 def test_it_may_be_forbidden(calls, pip, monkeypatch):
     pip()
     monkeypatch.setenv("SDRETRIEVAL_FETCH", "no")
     with pytest.raises(JavaError, match="forbids") as refused:
-        anserini.anserini_jar()
+        anserini_jar.anserini_jar()
     assert "pip install --no-deps pyserini" in str(refused.value)
     assert not calls
 
@@ -85,21 +85,21 @@ def test_a_terminal_is_asked(calls, pip, monkeypatch, answer, fetched):
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     monkeypatch.setattr(sys, "stderr", Terminal())
     if fetched:
-        assert anserini.anserini_jar().exists()
+        assert anserini_jar.anserini_jar().exists()
     else:
         with pytest.raises(JavaError, match="was not fetched"):
-            anserini.anserini_jar()
+            anserini_jar.anserini_jar()
     assert len(calls) == fetched
 
 
 def test_what_pip_says_is_told(calls, pip):
     pip(code=1)
     with pytest.raises(JavaError, match=r"pip could not fetch pyserini==.*\n.*no network"):
-        anserini.anserini_jar()
+        anserini_jar.anserini_jar()
     pip(member="pyserini-9/pyserini/resources/jars/another.jar")
     with pytest.raises(JavaError, match=r"no anserini-.* in pyserini-9\.tar\.gz"):
-        anserini.anserini_jar()
-    assert anserini.find_jar() is None
+        anserini_jar.anserini_jar()
+    assert anserini_jar.find_jar() is None
 
 
 def test_the_pinned_release_is_that_of_the_requirements():
@@ -108,5 +108,5 @@ def test_the_pinned_release_is_that_of_the_requirements():
 
     wanted = pins((REPOSITORY / "requirements" / "runtime.txt").read_text())
     assert len(wanted) == 2
-    assert pins(anserini.PINNED.read_text()) == wanted
-    assert re.fullmatch(r"pyserini==\d+\.\d+\.\d+", anserini._release())
+    assert pins(anserini_jar.PINNED.read_text()) == wanted
+    assert re.fullmatch(r"pyserini==\d+\.\d+\.\d+", anserini_jar._release())

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from sdretrieval.core import anserini, jvm
+from sdretrieval.core import anserini_jar, jvm
 from sdretrieval.core.errors import JavaError
 
 
@@ -109,10 +109,10 @@ def test_major_versions(version: str, major: int):
 def test_the_newest_jar_of_a_folder_is_taken(monkeypatch, tmp_path):
     monkeypatch.setenv("ANSERINI_CLASSPATH", str(tmp_path))
     with pytest.raises(JavaError, match=f"no anserini-.*-fatjar.jar in {tmp_path}"):
-        anserini.anserini_jar()
+        anserini_jar.anserini_jar()
     for version in ("1.5.0", "1.6.0"):
         (tmp_path / f"anserini-{version}-fatjar.jar").touch()
-    assert anserini.anserini_jar().name == "anserini-1.6.0-fatjar.jar"
+    assert anserini_jar.anserini_jar().name == "anserini-1.6.0-fatjar.jar"
 
 
 def test_a_line_break_in_a_path_is_refused():
@@ -128,7 +128,7 @@ PROGRAMS = {
 import os, sys, threading, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12: forked with threads, which Java has
 from sdretrieval.core import jvm
-from sdretrieval.core.anserini import anserini_jar
+from sdretrieval.core.anserini_jar import anserini_jar
 from sdretrieval.core.errors import JavaError
 
 def ended(child):
@@ -159,7 +159,7 @@ assert analyze("The foxes were running") == ["fox", "were", "run"]  # the parent
 assert "torch" not in sys.modules
 """,
     "one that Pyserini started is joined: ours is not the only code in the process": """
-from sdretrieval.core.anserini import anserini_jar
+from sdretrieval.core.anserini_jar import anserini_jar
 from sdretrieval.core.jvm import find_java, java_class
 import os, jnius_config
 os.environ["JAVA_HOME"] = str(find_java().home)

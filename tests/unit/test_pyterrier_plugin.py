@@ -334,7 +334,7 @@ def test_java_without_anserini_is_explained(index):
 
 
 def test_sharing_puts_anserini_on_pyterriers_list():
-    from sdretrieval.core.anserini import anserini_jar
+    from sdretrieval.core.anserini_jar import anserini_jar
 
     before = list(pt.java.configure["jars"])
     try:

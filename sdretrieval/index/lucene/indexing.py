@@ -26,7 +26,7 @@ from typing import IO, Any
 from sdretrieval import __version__
 from sdretrieval.collection.analyzer import AnalyzerSpec
 from sdretrieval.collection.corpus.record import RESERVED, Document, Place, Problems, check_docid
-from sdretrieval.core.anserini import anserini_jar
+from sdretrieval.core.anserini_jar import anserini_jar
 from sdretrieval.core.errors import IndexProblem, InputError, JavaError, ParameterError, SdretrievalError
 from sdretrieval.core.jvm import java_class, start_jvm
 from sdretrieval.core.progress import bar, progress

@@ -169,8 +169,14 @@ class Project:
             self._journal.refresh()
 
     def _take(self, entry: Entry) -> None:
-        act = getattr(self, f"_take_{entry['do']}", None)
-        if act is None:
+        acts = {
+            "topic": self._take_topic,
+            "pool": self._take_pool,
+            "judge": self._take_judge,
+            "undo": self._take_undo,
+            "sample": self._take_sample,
+        }
+        if (act := acts.get(str(entry["do"]))) is None:
             raise InputError(f"entry {entry['n']} does {shown(entry['do'])}, which is not known here", file=self.folder)
         try:
             act(entry)
@@ -312,7 +318,15 @@ class Project:
                 if way != "runs":
                     raise ParameterError("which topic?", remedy="Only way='runs' chooses the topic itself.")
                 return self._next_anywhere(who)
-            return getattr(self, f"_next_{way}")(self.state(qid), who)
+            ways = {
+                "learn": self._next_learn,
+                "pool": self._next_pool,
+                "runs": self._next_runs,
+                "random": self._next_random,
+                "certificate": self._next_certificate,
+                "second": self._next_second,
+            }
+            return ways[way](self.state(qid), who)
 
     def _next_learn(self, state: TopicState, who: str) -> Offer | None:
         learner, docids = self.learner(state.topic.qid), self.index.snapshot.docids

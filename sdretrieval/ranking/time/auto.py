@@ -494,7 +494,6 @@ class Told:
             nearness_believed=self.a_q,
             near_share=self.share,
             learnt_from=self.habit.topics,
-            asked_at=None if self.around is None else self.around.time,
             pictured=pictured,
             learnt_in_time=learnt_in_time,
         )

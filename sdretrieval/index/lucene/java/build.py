@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sdretrieval.core.anserini import anserini_jar
+from sdretrieval.core.anserini_jar import anserini_jar
 from sdretrieval.core.errors import JavaError
 
 FOLDER = Path(__file__).parent
