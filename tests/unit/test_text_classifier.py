@@ -65,6 +65,12 @@ def test_every_model_learns_and_comes_back_the_same(name, several, tmp_path):
         assert getattr(again, name) == getattr(classifier, name)
 
 
+def test_the_svm_leaves_nothing_to_chance():
+    corpus = make(documents=30)  # fewer than words: it is solved by steps in some order
+    first, second = (train(corpus, "svm").scores(corpus) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
 @pytest.mark.parametrize("name", ["sd", "multinomial", "dcm", "svm"])
 def test_two_classes(name, tmp_path):
     corpus = make(classes=2)
