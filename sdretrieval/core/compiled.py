@@ -16,7 +16,9 @@ from functools import cache, update_wrapper
 from math import inf
 from typing import Any
 
-__all__ = ["Compiled", "ask_ahead", "at_most_full", "njit", "plain_loops", "upper_half"]
+import numpy as np
+
+__all__ = ["Compiled", "ask_ahead", "at_least", "at_most_full", "njit", "plain_loops", "upper_half"]
 
 _lock = threading.RLock()
 _is_plain = False
@@ -75,6 +77,12 @@ def at_most_full(a: Any, b: Any) -> Any:
     return type(a)(min(int(a) + int(b), 0xFFFF))
 
 
+@Instruction
+def at_least(numbers: Any, first: Any, least: Any) -> Any:
+    """Which of the 64 numbers of 16 bits without a sign from ``first`` on reach ``least``: a bit of the answer each."""
+    return np.uint64(sum(1 << i for i in range(64) if numbers[first + i] >= least))
+
+
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """numba's ``njit``, later."""
     return lambda function: Compiled(function, options)
@@ -112,11 +120,12 @@ def _numba_njit() -> Any:
 
     IndexDataCacheFile.load = load_or_forget  # type: ignore[method-assign]
     typeof_impl.register(Compiled, lambda function, _: types.Dispatcher(function.dispatcher()))  # where loops call it
-    prefetch, multiply, add = _intrinsics()
-    instructions = {  # held here: numba's types of them do not
+    prefetch, multiply, add, compare = _intrinsics()
+    instructions: dict[str, Any] = {  # held here: numba's types of them do not
         "ask_ahead": njit(lambda array, i: prefetch(array, i)),
         "upper_half": njit(lambda a, b: multiply(a, b)),
         "at_most_full": njit(lambda a, b: add(a, b)),
+        "at_least": njit(lambda numbers, first, least: compare(numbers, first, least)),
     }
     typeof_impl.register(Instruction, lambda one, _: types.Dispatcher(instructions[one.__name__]))
     return njit
@@ -133,7 +142,7 @@ def _tell_of_compiling() -> None:
         print("compiling the inner loops for this machine, once: up to a minute", file=sys.stderr, flush=True)
 
 
-def _intrinsics() -> tuple[Any, Any, Any]:
+def _intrinsics() -> tuple[Any, Any, Any, Any]:
     """What numba makes of each :class:`Instruction`, in order. Asking ahead fails nowhere, whatever the number."""
     # As late as numba.
     from llvmlite import ir
@@ -173,4 +182,17 @@ def _intrinsics() -> tuple[Any, Any, Any]:
 
         return of_two, generate
 
-    return prefetch, multiply, add
+    @intrinsic
+    def compare(context: Any, numbers: Any, first: Any, least: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            of_64, whole = ir.VectorType(short, 64), ir.IntType(64)
+            data = context.make_array(signature.args[0])(context, builder, given[0]).data
+            place = builder.bitcast(builder.gep(data, [given[1]]), of_64.as_pointer())
+            bar = builder.insert_element(ir.Constant(of_64, ir.Undefined), given[2], ir.Constant(number, 0))
+            bars = builder.shuffle_vector(bar, bar, ir.Constant(ir.VectorType(number, 64), [0] * 64))
+            reached = builder.icmp_unsigned(">=", builder.load(place, align=2), bars)
+            return builder.bitcast(reached, whole)
+
+        return types.uint64(numbers, first, types.uint16), generate
+
+    return prefetch, multiply, add, compare

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sdretrieval.core.compiled import ask_ahead, njit
+from sdretrieval.core.compiled import ask_ahead, at_least, njit
 from sdretrieval.index.compact import BITS, SINGLE
 from sdretrieval.ranking.loops import evidence, first_at, ordered, select, untouched
 
@@ -17,8 +17,7 @@ SIZE = 1 << BITS
 MOST_UNITS = (1 << 16) - 1
 PLACES = 1 << 13  # of the hash table
 TOGETHER = 32  # documents looked up at once
-PART = 256  # documents looked over at a time, as most have none that may be among the best
-CHUNK = 64  # … where some do; words of a row
+CHUNK = 64  # documents looked over at a time; words of a row
 AHEAD, LINE = 32, 16  # rows asked for ahead; numbers of a row that the processor fetches at once
 ASKED, LINE_BYTES = 4096, 64  # postings of the next list asked for ahead, the rest follow by themselves; bytes at once
 SCANNING = 4096  # postings that can be walked while a block is looked over
@@ -202,29 +201,16 @@ def _reaching(sums, least, found, most):
     filled, bar = 0, np.uint16(min(least, MOST_UNITS))
     if least > MOST_UNITS:
         return 0
-    for left in range(0, len(sums), PART):
-        if _highest_of(sums, left, PART) >= bar:
-            if filled + PART > most:
+    for first in range(0, len(sums), CHUNK):
+        bits = at_least(sums, first, bar)
+        if bits:
+            if filled + CHUNK > most:
                 return -1
-            for first in range(left, left + PART, CHUNK):
-                bits = np.uint64(0)
-                for i in range(CHUNK):
-                    bits |= np.uint64(sums[np.uint64(first) + np.uint64(i)] >= bar) << np.uint64(i)
-                while bits:
-                    found[filled] = first + _ones(~bits & (bits - np.uint64(1)))  # below the lowest bit
-                    filled += 1
-                    bits &= bits - np.uint64(1)
+            while bits:
+                found[filled] = first + _ones(~bits & (bits - np.uint64(1)))  # below the lowest bit
+                filled += 1
+                bits &= bits - np.uint64(1)
     return filled
-
-
-@njit(inline="always")
-def _highest_of(sums, left, size):
-    """The highest of so many sums, as the processor finds it at once: numbers without a sign, nothing to be guessed."""
-    highest = np.uint16(0)
-    for i in range(size):
-        value = sums[np.uint64(left) + np.uint64(i)]
-        highest = value if value > highest else highest
-    return highest
 
 
 @njit(inline="always")
@@ -238,19 +224,20 @@ def _ask_for(docs, cells, start, stop):
 
 
 @njit(inline="always")
-def _add(sums, docs, cells, table):
-    for k in range(len(docs)):
-        sums[docs[k]] += table[cells[k]]
+def _add(sums, docs, cells, start, stop, units, word):
+    """Whole arrays and where to begin: of each part that is cut out numba counts who holds it."""
+    for k in range(np.uint64(start), np.uint64(stop)):
+        sums[docs[k]] += units[word, cells[k]]
 
 
 @njit(inline="always")
-def _look_up(sums, found, n, docs, cells, table, places):
+def _look_up(sums, found, n, docs, cells, start, stop, units, word, places):
     """The same for ``n`` found documents alone: by bisection, for some at once, so that none waits for another."""
     for first in range(0, n, len(places)):
         here = found[first : min(first + len(places), n)]
         for c in range(len(here)):
-            places[c] = 0
-        size = np.uint64(len(docs))  # numbers without a sign need no look whether they have one
+            places[c] = start
+        size = np.uint64(stop - start)  # numbers without a sign need no look whether they have one
         while size > 1:
             half = size >> np.uint64(1)
             for c in range(len(here)):
@@ -258,8 +245,8 @@ def _look_up(sums, found, n, docs, cells, table, places):
                 places[c] = middle if docs[middle] <= here[c] else places[c]
             size -= half
         for c in range(len(here)):
-            d, at = np.uint16(here[c]), places[c]
-            sums[d] += table[cells[at]] * np.uint16(docs[at] == d)
+            d, at = here[c], places[c]
+            sums[d] += units[word, cells[at]] * np.uint16(docs[at] == d)
 
 
 @njit(inline="always")
@@ -293,11 +280,11 @@ def _walk(sums, lists, rest, starts, stops, left, block_docs, block_cells, units
             return n, look, rest[j]
         if j + 1 < len(lists):
             _ask_for(block_docs, block_cells, starts[j + 1], stops[j + 1])
-        docs, cells = block_docs[starts[j] : stops[j]], block_cells[starts[j] : stops[j]]
+        word = np.uint64(lists[j, 0])
         if n > 0 and LOOKING_UP * n < size:
-            _look_up(sums, found, n, docs, cells, units[lists[j, 0]], places)
+            _look_up(sums, found, n, block_docs, block_cells, starts[j], stops[j], units, word, places)
         else:
-            _add(sums, docs, cells, units[lists[j, 0]])
+            _add(sums, block_docs, block_cells, starts[j], stops[j], units, word)
             look += n > 0 and look == j
         walked = size
         if 0 < n < size:
@@ -317,7 +304,7 @@ def promising(
     """
     docs, bounds, filled = np.empty(4 * CHUNK, np.int64), np.empty(4 * CHUNK, np.uint16), 0
     known = bounds.copy()  # without what lists left out may add
-    sums, found, look = np.zeros(SIZE, np.uint16), np.empty(SIZE + PART, np.int32), 0
+    sums, found, look = np.zeros(SIZE, np.uint16), np.empty(SIZE + CHUNK, np.uint16), 0
     starts, stops = np.empty(len(lists), np.int64), np.empty(len(lists), np.int64)
     left, stride = np.zeros(len(lists) + 1, np.int64), _stride(n_walked)
     for step in range(n_walked):
@@ -429,10 +416,13 @@ def _leave_allowed(sums, first, n, allowed):
 
 @njit(inline="always")
 def _highest(sums):
-    """Of each chunk the highest sum."""
-    highest = np.empty(len(sums) // CHUNK, np.uint16)
-    for chunk in range(len(highest)):
-        highest[chunk] = _highest_of(sums, chunk * CHUNK, CHUNK)
+    """Of each of so many parts of the sums the highest: of one in ``CHUNK``, as the processor finds it at once."""
+    size = len(sums) // CHUNK
+    highest = sums[:size].copy()
+    for left in range(size, len(sums), size):
+        for i in range(size):
+            value = sums[np.uint64(left) + np.uint64(i)]
+            highest[i] = value if value > highest[i] else highest[i]
     return highest
 
 

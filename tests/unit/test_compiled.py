@@ -7,6 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sdretrieval.core.compiled import at_least, njit, plain_loops
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 LOOP = "from sdretrieval.core.compiled import njit\n\n\n@njit(cache=True)\ndef double(x):\n    return 2 * x\n"
 
@@ -65,3 +71,19 @@ def test_who_waits_for_compiling_is_told_once(tmp_path):
 
     assert told() == "compiling the inner loops for this machine, once: up to a minute\n"
     assert told() == ""
+
+
+@njit(cache=True)
+def reaching(numbers, first, least):
+    return at_least(numbers, first, least)
+
+
+@given(st.lists(st.sampled_from([0, 1, 32767, 32768, 65535]), min_size=70, max_size=90), st.integers(0, 6), st.data())
+def test_64_numbers_are_compared_at_once(numbers: list[int], first: int, data: st.DataObject):
+    least = data.draw(st.sampled_from([*numbers, 2, 65534]))
+    expected = {i for i in range(64) if numbers[first + i] >= least}
+    given_ = np.array(numbers, np.uint16), first, np.uint16(least)
+    for is_plain in (False, True):
+        with plain_loops(is_plain):
+            bits = int(reaching(*given_))
+        assert {i for i in range(64) if bits >> i & 1} == expected
