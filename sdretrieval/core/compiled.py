@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Compiled", "ask_ahead", "at_least", "at_most_full", "njit", "plain_loops", "upper_half"]
+__all__ = ["Compiled", "ask_ahead", "at_least", "at_most_full", "njit", "packed", "plain_loops", "upper_half"]
 
 _lock = threading.RLock()
 _is_plain = False
@@ -83,6 +83,12 @@ def at_least(numbers: Any, first: Any, least: Any) -> Any:
     return np.uint64(sum(1 << i for i in range(64) if numbers[first + i] >= least))
 
 
+@Instruction
+def packed(numbers: Any, first: Any) -> Any:
+    """The numbers in the 8 bytes from ``first`` on as one, the first of them lowest: memory is asked once for all."""
+    return np.frombuffer(numbers[first : first + 8 // numbers.itemsize].tobytes(), "<u8")[0]
+
+
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """numba's ``njit``, later."""
     return lambda function: Compiled(function, options)
@@ -120,11 +126,12 @@ def _numba_njit() -> Any:
 
     IndexDataCacheFile.load = load_or_forget  # type: ignore[method-assign]
     typeof_impl.register(Compiled, lambda function, _: types.Dispatcher(function.dispatcher()))  # where loops call it
-    prefetch, multiply, add, compare = _intrinsics()
+    prefetch, multiply, add, compare, read = _intrinsics()
     instructions: dict[str, Any] = {  # held here: numba's types of them do not
         "ask_ahead": njit(lambda array, i: prefetch(array, i)),
         "upper_half": njit(lambda a, b: multiply(a, b)),
         "at_most_full": njit(lambda a, b: add(a, b)),
+        "packed": njit(lambda numbers, first: read(numbers, first)),
         "at_least": njit(lambda numbers, first, least: compare(numbers, first, least)),
     }
     typeof_impl.register(Instruction, lambda one, _: types.Dispatcher(instructions[one.__name__]))
@@ -142,14 +149,14 @@ def _tell_of_compiling() -> None:
         print("compiling the inner loops for this machine, once: up to a minute", file=sys.stderr, flush=True)
 
 
-def _intrinsics() -> tuple[Any, Any, Any, Any]:
+def _intrinsics() -> tuple[Any, ...]:
     """What numba makes of each :class:`Instruction`, in order. Asking ahead fails nowhere, whatever the number."""
     # As late as numba.
     from llvmlite import ir
     from numba import types
     from numba.extending import intrinsic
 
-    short, number = ir.IntType(16), ir.IntType(32)
+    short, number, whole = ir.IntType(16), ir.IntType(32), ir.IntType(64)
     of_two = types.uint16(types.uint16, types.uint16)
 
     @intrinsic
@@ -185,7 +192,7 @@ def _intrinsics() -> tuple[Any, Any, Any, Any]:
     @intrinsic
     def compare(context: Any, numbers: Any, first: Any, least: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-            of_64, whole = ir.VectorType(short, 64), ir.IntType(64)
+            of_64 = ir.VectorType(short, 64)
             data = context.make_array(signature.args[0])(context, builder, given[0]).data
             place = builder.bitcast(builder.gep(data, [given[1]]), of_64.as_pointer())
             bar = builder.insert_element(ir.Constant(of_64, ir.Undefined), given[2], ir.Constant(number, 0))
@@ -195,4 +202,13 @@ def _intrinsics() -> tuple[Any, Any, Any, Any]:
 
         return types.uint64(numbers, first, types.uint16), generate
 
-    return prefetch, multiply, add, compare
+    @intrinsic
+    def read(context: Any, numbers: Any, first: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+            data = context.make_array(signature.args[0])(context, builder, given[0]).data
+            place = builder.bitcast(builder.gep(data, [given[1]]), whole.as_pointer())
+            return builder.load(place, align=1)
+
+        return types.uint64(numbers, first), generate
+
+    return prefetch, multiply, add, compare, read

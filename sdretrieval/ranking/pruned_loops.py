@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sdretrieval.core.compiled import ask_ahead, at_least, njit
+from sdretrieval.core.compiled import ask_ahead, at_least, njit, packed
 from sdretrieval.index.compact import BITS, SINGLE
 from sdretrieval.ranking.loops import evidence, first_at, ordered, select, untouched
 
@@ -226,7 +226,16 @@ def _ask_for(docs, cells, start, stop):
 @njit(inline="always")
 def _add(sums, docs, cells, start, stop, units, word):
     """Whole arrays and where to begin: of each part that is cut out numba counts who holds it."""
-    for k in range(np.uint64(start), np.uint64(stop)):
+    start, stop = np.uint64(start), np.uint64(stop)
+    whole = start + ((stop - start) & ~np.uint64(7))
+    for k in range(start, whole, np.uint64(8)):
+        of_eight = packed(cells, k)
+        for half in range(2):
+            of_four = packed(docs, k + np.uint64(4 * half))
+            for _ in range(4):
+                sums[of_four & np.uint64(0xFFFF)] += units[word, of_eight & np.uint64(0xFF)]
+                of_four, of_eight = of_four >> np.uint64(16), of_eight >> np.uint64(8)
+    for k in range(whole, stop):
         sums[docs[k]] += units[word, cells[k]]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdretrieval.core.compiled import at_least, njit, plain_loops
+from sdretrieval.core.compiled import at_least, njit, packed, plain_loops
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LOOP = "from sdretrieval.core.compiled import njit\n\n\n@njit(cache=True)\ndef double(x):\n    return 2 * x\n"
@@ -87,3 +87,17 @@ def test_64_numbers_are_compared_at_once(numbers: list[int], first: int, data: s
         with plain_loops(is_plain):
             bits = int(reaching(*given_))
         assert {i for i in range(64) if bits >> i & 1} == expected
+
+
+@njit(cache=True)
+def in_eight_bytes(numbers, first):
+    return packed(numbers, first)
+
+
+@given(st.lists(st.integers(0, 255), min_size=14, max_size=20), st.integers(0, 4))
+def test_eight_bytes_are_read_at_once(numbers: list[int], first: int):
+    for dtype, n in ((np.uint8, 8), (np.uint16, 4)):
+        expected = sum(number << 64 // n * i for i, number in enumerate(numbers[first : first + n]))
+        for is_plain in (False, True):
+            with plain_loops(is_plain):
+                assert int(in_eight_bytes(np.array(numbers, dtype), first)) == expected
