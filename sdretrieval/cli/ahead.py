@@ -22,7 +22,7 @@ def postings_of(index: str) -> int:
     """How many postings the snapshot of an index has; 0 where there is none."""
     from sdretrieval.index.commit import snapshot_folder
 
-    sizes = [file.stat().st_size // 4 for file in snapshot_folder(index).glob("[!.]*/doc_terms.bin")]
+    sizes = [file.stat().st_size // 4 for file in snapshot_folder(index).glob("[!.]*/doc_words.bin")]
     return max(sizes, default=0)
 
 

@@ -1,7 +1,7 @@
 """Folders of plain arrays that are mapped, not read: what snapshots and the sums of shards are on disk.
 
 Each array is a file ``<name>.bin`` of little-endian numbers. A file of notes in JSON is written last; it has the
-format, and the size and checksum (XXH3, 64 bits) of each array. A folder without notes, or with a file of another size,
+format, and the size, type and checksum (XXH3, 64 bits) of each array. A folder without notes, or with a file of another size,
 is not whole. Contents are checked when a folder is first opened by a process tree, a large one by this user since the
 machine was started, and when it has changed since: checksums, and the :class:`Rule` of each array, so that no compiled
 loop walks out of one, whoever wrote the folder.
@@ -51,6 +51,13 @@ def map_arrays(folder: Path, types: Mapping[str, str]) -> dict[str, np.ndarray]:
     return {name: map_array(folder, name, dtype) for name, dtype in types.items()}
 
 
+def fitting(values: np.ndarray, types: str) -> str:
+    """Of some types (``<i4 <i8``) the first that has room for these whole numbers; the last where none has."""
+    *narrow, widest = types.split()
+    low, high = (int(values.min()), int(values.max())) if narrow and len(values) else (0, 0)
+    return next((t for t in narrow if np.iinfo(t).min <= low <= high <= np.iinfo(t).max), widest)
+
+
 @dataclass(frozen=True)
 class Rule:
     """What must hold of an array besides its checksum: a checksum comes from the same hands as the array."""
@@ -62,6 +69,7 @@ class Rule:
     is_text: bool = False  # where that array is text, in UTF-8
     below: str | None = None  # values are from 0 to below the length of that array
     at_least: int | None = None
+    check: Callable[[np.ndarray, Mapping[str, np.ndarray]], str | None] | None = None  # what else is wrong
 
     def broken(self, values: np.ndarray, arrays: Mapping[str, np.ndarray]) -> str | None:
         """What does not hold; None when all does."""
@@ -78,7 +86,7 @@ class Rule:
             return f"points outside of {self.below}"
         if self.at_least is not None and values.min() < self.at_least:
             return f"has a value below {self.at_least}"
-        return None
+        return self.check(values, arrays) if self.check else None
 
     def _badly_pointing(self, values: np.ndarray, into: np.ndarray) -> str | None:
         if len(values) == 0 or values[0] != 0 or values[-1] != len(into) or (values[1:] < values[:-1]).any():
@@ -102,7 +110,8 @@ def checksum(values: np.ndarray) -> str:
 
 @dataclass(frozen=True)
 class ArrayFolder:
-    """A kind of such folders. ``types``: dtype by name; ``notes``: the file of notes; ``rules``: what must hold.
+    """A kind of such folders. ``types``: dtype by name, or several, of which the first that has room is taken (see
+    :func:`fitting`); ``notes``: the file of notes; ``rules``: what must hold.
 
     ``derive``: arrays that follow from the others, which have rules; they must be what it makes: all of them where
     a folder is read ``again``, else those that others must fit.
@@ -115,31 +124,52 @@ class ArrayFolder:
     derive: Callable[[Mapping[str, np.ndarray], bool], Mapping[str, np.ndarray]] = lambda arrays, all_of_them: {}
 
     def map(self, folder: Path) -> dict[str, np.ndarray]:
-        return map_arrays(folder, self.types)
+        return map_arrays(folder, self._types(self.read_notes(folder)))
+
+    def _types(self, notes: Mapping[str, Any]) -> dict[str, str]:
+        """Of each array the type that it has."""
+        told = {name: notes["types"][name] if " " in types else types for name, types in self.types.items()}
+        for name, dtype in told.items():
+            if dtype not in self.types[name].split():
+                raise ValueError(f"{name} of another type")
+        return told
+
+    def fitted(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Arrays in memory as they would be mapped."""
+        return {
+            name: read_only(np.asarray(values).astype(fitting(values, self.types[name]), copy=False))
+            for name, values in arrays.items()
+        }
 
     def create(self, folder: Path, name: str, size: int) -> np.ndarray:
         """A new array on disk, to be filled; its room is taken, so that filling it cannot fail."""
-        path, dtype = array_file(folder, name), self.types[name]
+        path, dtype = array_file(folder, name), np.dtype(self.types[name])
         if size == 0:
             path.touch()
             return np.zeros(0, dtype=dtype)
-        allocate(path, size * np.dtype(dtype).itemsize)
+        allocate(path, size * dtype.itemsize)
         return np.memmap(path, dtype=dtype, mode="r+", shape=(size,))
 
     def write(self, folder: Path, arrays: Mapping[str, np.ndarray], **about: Any) -> None:
         """All arrays, then the notes, with ``about`` in them."""
         folder.mkdir(parents=True, exist_ok=True)
-        for name, dtype in self.types.items():
-            np.ascontiguousarray(arrays[name], dtype=dtype).tofile(array_file(folder, name))
-        self.finish(folder, **about)
+        self.finish(folder, {name: self.put(folder, name, arrays[name]) for name in self.types}, **about)
 
-    def finish(self, folder: Path, **about: Any) -> None:
+    def put(self, folder: Path, name: str, values: np.ndarray) -> str:
+        """One array to disk; the type it has there."""
+        dtype = fitting(values, self.types[name])
+        np.ascontiguousarray(values, dtype=dtype).tofile(array_file(folder, name))
+        return dtype
+
+    def finish(self, folder: Path, types: Mapping[str, str], **about: Any) -> None:
         """The notes on arrays that are there. They are synced; arrays need not be, for their checksums tell."""
-        arrays = self.map(folder)
+        types = {**self.types, **types}
+        arrays = map_arrays(folder, types)
         sizes = {name: values.nbytes for name, values in arrays.items()}
         checksums = {name: checksum(values) for name, values in arrays.items()}
         with open(folder / self.notes, "w", encoding="utf-8") as stream:
-            json.dump({"format": self.version, **about, "sizes": sizes, "checksums": checksums}, stream, indent=1)
+            about |= {"types": types, "sizes": sizes, "checksums": checksums}
+            json.dump({"format": self.version, **about}, stream, indent=1)
             stream.flush()
             os.fsync(stream.fileno())
         sync_folder(folder)
@@ -168,20 +198,20 @@ class ArrayFolder:
                 size = array_file(folder, name).stat().st_size
                 if size != notes["sizes"][name]:
                     return f"{name}.bin has {size} bytes instead of {notes['sizes'][name]}"[:120]
-            return check(notes) or self._content_problem(folder, notes["checksums"], again)
+            return check(notes) or self._content_problem(folder, notes, again)
         except FileNotFoundError as error:
             return f"{Path(error.filename).name} is missing"
         except (OSError, ValueError, KeyError, TypeError) as error:
             return f"{self.notes} is damaged ({error})"
 
-    def _content_problem(self, folder: Path, checksums: Mapping[str, str], again: bool) -> str | None:
-        state, arrays = self._state(folder), self.map(folder)
+    def _content_problem(self, folder: Path, notes: Mapping[str, Any], again: bool) -> str | None:
+        state, arrays = self._state(folder), map_arrays(folder, self._types(notes))
         checked = os.environ.get(_CHECKED, "").split()
         is_large = sum(values.nbytes for values in arrays.values()) >= _LARGE
         if not again and (state in checked or (is_large and state in _remembered())):
             return None
         for name, values in arrays.items():
-            if checksum(values) != checksums[name]:
+            if checksum(values) != notes["checksums"][name]:
                 return f"{name}.bin is damaged: its checksum is wrong"
             if told := self.rules.get(name, Rule()).broken(values, arrays):
                 return f"{name}.bin {told}"

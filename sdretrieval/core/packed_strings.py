@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import overload
@@ -13,11 +13,14 @@ import numpy as np
 class PackedStrings(Sequence[str]):
     """An immutable list of strings that costs nothing to open and decodes only what is asked for.
 
-    ``order`` lists the positions in byte order, for look-ups by bisection; None when the strings lie sorted.
+    ``order`` lists the positions in byte order, for look-ups by bisection, or makes this list when it is first asked
+    for; None when the strings lie sorted.
     """
 
-    def __init__(self, data: np.ndarray, ptr: np.ndarray, order: np.ndarray | None = None) -> None:
-        self.data, self.ptr, self.given_order = data, ptr, order
+    def __init__(
+        self, data: np.ndarray, ptr: np.ndarray, order: np.ndarray | Callable[[], np.ndarray] | None = None
+    ) -> None:
+        self.data, self.ptr, self._given = data, ptr, order
         self._positions: dict[str, int] | None = None
 
     @classmethod
@@ -34,6 +37,10 @@ class PackedStrings(Sequence[str]):
         data = np.frombuffer(text, dtype=np.uint8)
         order = None if is_sorted else byte_order(data, ptr)
         return cls(data, ptr, order)
+
+    @cached_property
+    def given_order(self) -> np.ndarray | None:
+        return self._given() if callable(self._given) else self._given
 
     @property
     def order(self) -> np.ndarray:

@@ -8,11 +8,12 @@ The cells below ``SINGLE`` are of count 1, as most postings are.
     term_ptr       where the postings of a term begin, as in the snapshot
     block_docs     the document within its block
     block_cells    its cell
-    blocks, ptr    of a common word (more than 2 postings a block): where, counted from its first posting, the postings
-                   of each block begin that have a count above 1, and then those of count 1, which follow; of another
-                   word: the block of each of its postings, which are in the order of the documents
+    starts         of a common word (more than COMMON postings a block): where, counted from its first posting, the
+                   postings of each block begin that have a count above 1, and then those of count 1, which follow
+    blocks         of another word: the block of each of its postings, which are in the order of the documents
+    ptr            where in the one or the other a word begins
     cells          per cell: lowest count, highest count, first length group, last length group
-    lengths, group the lengths that occur, ascending, and which of them each document has
+    lengths, group the lengths that occur, ascending, and which of them each document has, as in the snapshot
 
 The exact counts are in the documents' own rows.
 """
@@ -24,16 +25,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sdretrieval.core.array_folder import read_only
 from sdretrieval.core.compiled import njit
 from sdretrieval.core.errors import IndexProblem
+from sdretrieval.index.snapshot_format import SNAPSHOT
 from sdretrieval.index.sparse import postings_by_term
 
 # Their names in a snapshot, as snapshot_format.py has them with their types.
-COMPACT = ("block_docs", "block_cells", "blocks", "blocks_ptr", "cells", "length_values", "length_group")
+COMPACT = ("block_docs", "block_cells", "blocks", "block_starts", "blocks_ptr", "cells", "length_values", "length_group")
 BITS = 16
 FEW = 250_000  # postings: what NumPy and plain loops are done with before numba is imported
-LONGEST = 1 << 24  # words of a document: more are looked for by sorting
+COMMON = 4  # postings a block; of a word of fewer it takes less room to say the block of each
 SINGLE = 112  # cells of count 1
 # The lowest count of a class, and its cells: by length, so many ranges that equally many words are in each.
 CLASSES = ((1, SINGLE), (2, 56), (3, 32), (4, 20), (6, 12), (9, 10), (14, 8), (28, 6))
@@ -46,6 +47,7 @@ class Compact:
     block_docs: np.ndarray
     block_cells: np.ndarray
     blocks: np.ndarray
+    starts: np.ndarray
     ptr: np.ndarray
     cells: np.ndarray
     lengths: np.ndarray
@@ -57,12 +59,13 @@ class Compact:
 
     def docs_of(self, term: int, term_ptr: np.ndarray) -> np.ndarray:
         """The documents that have a term, ascending; ``term_ptr`` as in the snapshot."""
-        docs = self.block_docs[term_ptr[term] : term_ptr[term + 1]].astype(np.int64)
-        block = self.blocks[self.ptr[term] : self.ptr[term + 1]].astype(np.int64)
-        if len(docs) > 2 * self.n_blocks:  # a common word
-            sizes = np.diff(block)
-            fits = len(sizes) == 2 * self.n_blocks and sizes.min() >= 0 and sizes.sum() == len(docs)
-            block = np.repeat(np.arange(2 * self.n_blocks) >> 1, sizes) if fits else block[:0]
+        docs, at = self.block_docs[term_ptr[term] : term_ptr[term + 1]].astype(np.int64), self.ptr[term]
+        if len(docs) > COMMON * self.n_blocks:
+            sizes = np.diff(self.starts[at : at + 2 * self.n_blocks + 1].astype(np.int64))
+            fits = sizes.min() >= 0 and sizes.sum() == len(docs)
+            block = np.repeat(np.arange(2 * self.n_blocks) >> 1, sizes) if fits else sizes[:0]
+        else:
+            block = self.blocks[at : at + len(docs)].astype(np.int64)
         if len(block) == len(docs):
             docs = np.sort(docs + (block << BITS))
             if not len(docs) or 0 <= docs[0] <= docs[-1] < len(self.group):
@@ -73,38 +76,42 @@ class Compact:
     def of(cls, arrays: Mapping[str, np.ndarray]) -> Compact:
         """From the arrays of a snapshot: those of its files, or made from its postings where it is in memory."""
         if COMPACT[0] not in arrays:
-            arrays = {name: read_only(array) for name, array in compact_arrays(arrays).items()}
-        docs, cells, edges, ptr, bounds, lengths, group = (arrays[name] for name in COMPACT)
-        return cls(docs, cells, edges, ptr, bounds.reshape(256, 4), lengths, group)
+            arrays = {**arrays, **SNAPSHOT.fitted(compact_arrays(arrays))}
+        docs, cells, blocks, starts, ptr, bounds, lengths, group = (arrays[name] for name in COMPACT)
+        return cls(docs, cells, blocks, starts, ptr, bounds.reshape(256, 4), lengths, group)
 
 
 def compact_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arrays of a snapshot that this module describes, from its postings and lengths."""
     (term_docs, term_counts), outline = postings_by_term(arrays), compact_outline(arrays)
-    ptr, group = outline["blocks_ptr"], outline["length_group"]
-    _, cell_of, class_of = _cells(outline["length_values"], group)
-    blocks = np.zeros(ptr[-1], dtype=np.int32)
+    group, n_blocks = arrays["length_group"], _n_blocks(arrays["length_group"])
+    _, cell_of, class_of = _cells(arrays["length_values"], group)
+    n_rare, n_starts = block_sizes(arrays)
+    blocks, starts = np.zeros(n_rare, np.min_scalar_type(n_blocks)), np.zeros(n_starts, np.int32)
     docs, codes = np.empty(len(term_docs), np.uint16), np.empty(len(term_docs), np.uint8)
     given = arrays["term_ptr"], term_docs, term_counts, group
     encode = _encode_few if len(term_docs) <= FEW else _encode
-    encode(*given, cell_of, class_of, _n_blocks(group), ptr, blocks, docs, codes)
-    return {**outline, "block_docs": docs, "block_cells": codes, "blocks": blocks}
+    encode(*given, cell_of, class_of, n_blocks, outline["blocks_ptr"], blocks, starts, docs, codes)
+    return {**outline, "block_docs": docs, "block_cells": codes, "blocks": blocks, "block_starts": starts}
 
 
 def compact_outline(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Those of them that are told by df and lengths alone. The others need no more than their sizes to be walked."""
-    doc_lengths = np.asarray(arrays["doc_lengths"])
-    if len(doc_lengths) and doc_lengths.max() <= LONGEST:
-        occurs = np.bincount(doc_lengths) > 0
-        lengths, group = np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[doc_lengths]
-    else:
-        lengths, group = np.unique(doc_lengths, return_inverse=True)
-    group = group.astype(np.int32)
-    n_blocks, df = _n_blocks(group), np.diff(arrays["term_ptr"])
-    ptr = np.zeros(len(df) + 1, dtype=np.int64)
-    np.cumsum(np.where(df > 2 * n_blocks, 2 * n_blocks + 1, df), out=ptr[1:])
-    cells = _cells(lengths, group)[0].ravel()
-    return {"blocks_ptr": ptr, "cells": cells, "length_values": lengths, "length_group": group}
+    is_common, sizes = _block_sizes(arrays)
+    ends = np.where(is_common, np.cumsum(sizes * is_common), np.cumsum(sizes * ~is_common))
+    return {"blocks_ptr": ends - sizes, "cells": _cells(arrays["length_values"], arrays["length_group"])[0].ravel()}
+
+
+def block_sizes(arrays: Mapping[str, np.ndarray]) -> tuple[int, int]:
+    """How many entries ``blocks`` and ``starts`` have."""
+    is_common, sizes = _block_sizes(arrays)
+    return int(sizes[~is_common].sum()), int(sizes[is_common].sum())
+
+
+def _block_sizes(arrays: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    n_blocks, df = _n_blocks(arrays["length_group"]), np.diff(arrays["term_ptr"]).astype(np.int64)
+    is_common = df > COMMON * n_blocks
+    return is_common, np.where(is_common, 2 * n_blocks + 1, df)
 
 
 def _n_blocks(group: np.ndarray) -> int:
@@ -130,16 +137,16 @@ def _cells(lengths: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 @njit(cache=True, nogil=True)
-def _encode(ptr, docs, counts, group, cell_of, class_of, n_blocks, blocks_ptr, blocks, block_docs, block_cells):
+def _encode(ptr, docs, counts, group, cell_of, class_of, n_blocks, blocks_ptr, blocks, starts, block_docs, block_cells):
     for t in range(len(ptr) - 1):
         start, stop, at = ptr[t], ptr[t + 1], blocks_ptr[t]
-        is_common = stop - start > 2 * n_blocks
+        is_common = stop - start > COMMON * n_blocks
         if is_common:
             for k in range(start, stop):
-                blocks[at + 2 * (docs[k] >> BITS) + (counts[k] == 1) + 1] += 1
+                starts[at + 2 * (docs[k] >> BITS) + (counts[k] == 1) + 1] += 1
             for b in range(2 * n_blocks):
-                blocks[at + b + 1] += blocks[at + b]
-        cursor = blocks[at : at + 2 * n_blocks].copy() if is_common else blocks[:0]
+                starts[at + b + 1] += starts[at + b]
+        cursor = starts[at : at + 2 * n_blocks].copy() if is_common else starts[:0]
         for k in range(start, stop):
             place = k
             if is_common:
@@ -152,11 +159,13 @@ def _encode(ptr, docs, counts, group, cell_of, class_of, n_blocks, blocks_ptr, b
             block_cells[place] = cell_of[class_of[min(counts[k], len(class_of) - 1)], group[docs[k]]]
 
 
-def _encode_few(ptr, docs, counts, group, cell_of, class_of, n_blocks, blocks_ptr, blocks, block_docs, block_cells):
+def _encode_few(
+    ptr, docs, counts, group, cell_of, class_of, n_blocks, blocks_ptr, blocks, starts, block_docs, block_cells
+):  # fmt: skip
     """:func:`_encode` by NumPy."""
     df = np.diff(ptr)
-    term, common = np.repeat(np.arange(len(df)), df), np.flatnonzero(df > 2 * n_blocks)
-    block, is_common = docs >> BITS, (df > 2 * n_blocks)[term]
+    term, common = np.repeat(np.arange(len(df)), df), np.flatnonzero(df > COMMON * n_blocks)
+    block, is_common = docs >> BITS, (df > COMMON * n_blocks)[term]
     part = np.where(is_common, 2 * block + (counts == 1), 0)
     order = np.argsort(term * (2 * n_blocks) + part, kind="stable")
     codes = cell_of[class_of[np.minimum(counts, len(class_of) - 1)], group[docs]]
@@ -165,4 +174,4 @@ def _encode_few(ptr, docs, counts, group, cell_of, class_of, n_blocks, blocks_pt
     blocks[blocks_ptr[term[rare]] + rare - ptr[term[rare]]] = block[rare]
     sizes = np.zeros((len(common), 2 * n_blocks + 1), dtype=np.int64)
     np.add.at(sizes, (np.searchsorted(common, term[is_common]), part[is_common] + 1), 1)
-    blocks[blocks_ptr[common][:, None] + np.arange(2 * n_blocks + 1)] = np.cumsum(sizes, axis=1)
+    starts[blocks_ptr[common][:, None] + np.arange(2 * n_blocks + 1)] = np.cumsum(sizes, axis=1)

@@ -19,17 +19,19 @@ import numpy as np
 
 from sdretrieval.core.compiled import njit
 from sdretrieval.core.times import UNDATED
+from sdretrieval.index.rows import count_of, term_of
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.index.statistics import Statistics
 
 
 @njit(cache=True, nogil=True)
-def _count_rows(ptr, terms, counts, docs, sign, df, cf):
+def _count_rows(rows, docs, sign, df, cf):
     """Add (or with sign -1 take away) the rows of some documents."""
     for d in docs:
-        for k in range(ptr[d], ptr[d + 1]):
-            df[terms[k]] += sign
-            cf[terms[k]] += sign * counts[k]
+        for k in range(rows.ptr[d], rows.ptr[d + 1]):
+            term = term_of(rows.words[k], rows)
+            df[term] += sign
+            cf[term] += sign * count_of(rows.words[k], k, rows)
 
 
 @njit(cache=True, nogil=True)
@@ -55,7 +57,7 @@ class _Timeline:
         self.tokens = np.concatenate([[0], np.cumsum(np.asarray(snapshot.doc_lengths)[self.order], dtype=np.int64)])
         self.step = max(SHORTEST, -(-len(dated) // STEPS))
         self.dated = None if len(dated) == len(times) else times != UNDATED
-        self._rows = snapshot.doc_ptr, snapshot.doc_terms, snapshot.doc_counts  # not the snapshot: it keys a weak cache
+        self._rows = snapshot.rows  # not the snapshot: it keys a weak cache
         self._n_terms = snapshot.n_terms
         self._spans: dict[tuple[int, int], Counts] = {}
 
@@ -63,7 +65,7 @@ class _Timeline:
         """Add (or with sign -1 take away) the documents from ``left`` to ``right`` in the order of time."""
         for start, stop, part in self._pieces(left, right):
             if stop - start < self.step:
-                _count_rows(*self._rows, self.order[start:stop], sign * part, df, cf)
+                _count_rows(self._rows, self.order[start:stop], sign * part, df, cf)
             else:
                 _add_counts(*self._span(start, stop), sign * part, df, cf)
 
@@ -87,7 +89,7 @@ class _Timeline:
     def _span(self, start: int, stop: int) -> Counts:
         if (start, stop) not in self._spans:
             df, cf = np.zeros((2, self._n_terms), dtype=np.int64)
-            _count_rows(*self._rows, self.order[start:stop], 1, df, cf)
+            _count_rows(self._rows, self.order[start:stop], 1, df, cf)
             terms = np.flatnonzero(df)
             narrow = np.int32 if self.tokens[stop] - self.tokens[start] < 1 << 31 else np.int64
             self._spans[start, stop] = terms.astype(np.int32), df[terms].astype(np.int32), cf[terms].astype(narrow)

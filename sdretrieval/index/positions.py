@@ -45,7 +45,7 @@ class Positions:
     """The places of every word of a collection."""
 
     def __init__(self, snapshot: Snapshot, arrays: dict[str, np.ndarray]) -> None:
-        self.rows = snapshot.doc_ptr, snapshot.doc_terms, snapshot.doc_counts
+        self.rows = snapshot.rows
         self.starts, self.low, self.high = (arrays[name] for name in POSITIONS.types)
         # Compiled loops rely on it, and see to it that the counts of a row stay within its places.
         fits = len(self.starts) == snapshot.n_docs + 1 and self.starts[-1] == len(self.low)
@@ -63,7 +63,7 @@ class Positions:
         if len(docs) and not 0 <= docs.min() <= docs.max() < len(self.starts) - 1:
             raise IndexError("no such document")
         counts = np.zeros((2, len(docs), len(pairs)))
-        stored = (*self.rows, self.starts, self.low, self.high)
+        stored = (self.rows, self.starts, self.low, self.high)
         if not count_windows(docs, *stored, terms, places.reshape(-1, 2), gap, width, graded, *counts):
             raise _damaged("a row has more words than places")
         return counts[0], counts[1]

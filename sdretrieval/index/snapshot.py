@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +34,9 @@ from sdretrieval.index.commit import Commit, latest_commit, snapshot_folder
 from sdretrieval.index.lucene.analysis import analyze
 from sdretrieval.index.lucene.committing import clear_abandoned
 from sdretrieval.index.lucene.export import export_index
-from sdretrieval.index.snapshot_format import FORMAT, SNAPSHOT, counts_by_document, snapshot_problem
-from sdretrieval.index.sparse import postings_by_term, row_counts, row_values
+from sdretrieval.index.rows import Rows, packed, row_values
+from sdretrieval.index.snapshot_format import FORMAT, SNAPSHOT, grouped, inverse, snapshot_problem
+from sdretrieval.index.sparse import postings_by_term
 from sdretrieval.index.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -54,8 +55,10 @@ class Snapshot:
     ----------
     vocabulary, docids : PackedStrings
         Terms in byte order, and the documents' names.
+    rows : Rows
+        Words and counts by document, as they are stored.
     term_ptr, term_docs, term_counts, doc_ptr, doc_terms, doc_counts : ndarray
-        Counts by term and by document, as compressed sparse rows.
+        Counts by term and by document, as compressed sparse rows; those by document made of ``rows`` when asked for.
     cf, doc_lengths, times : ndarray
         Collection frequencies, exact lengths, and times in ms since 1970 (``UNDATED`` where there is none).
     """
@@ -73,26 +76,26 @@ class Snapshot:
         self.name, self.fingerprint, self.index, self.folder = name, fingerprint, index, folder
         self.places: dict[str, np.ndarray] | None = None  # of words, where they are in memory (index/positions.py)
         self.analyzer, self.arrays = analyzer or AnalyzerSpec(), arrays
-        self.term_ptr, self.doc_ptr, self.doc_terms = (arrays[n] for n in ("term_ptr", "doc_ptr", "doc_terms"))
-        self.doc_counts, self._looked_up = row_counts(arrays), 0
-        self.cf: np.ndarray = arrays["cf"]
-        self.doc_lengths: np.ndarray = arrays["doc_lengths"]
-        self.times: np.ndarray = arrays["times"]
+        self.term_ptr, self.doc_ptr, self.times, self.docid_rank, self.length_values, self.length_group = (
+            arrays[name] for name in ("term_ptr", "doc_ptr", "times", "docid_rank", "length_values", "length_group")
+        )
+        self.rows, self._looked_up = Rows.of(arrays), 0
         self.vocabulary = PackedStrings(arrays["term_text"], arrays["term_text_ptr"])
-        self.docids = PackedStrings(arrays["docid_text"], arrays["docid_text_ptr"], arrays["docid_order"])
+        docids = arrays["docid_text"], arrays["docid_text_ptr"]
+        self.docids = PackedStrings(*docids, partial(inverse, self.docid_rank))
 
     # -- sizes ---------------------------------------------------------------------------------------------------
     @property
     def n_docs(self) -> int:
-        return len(self.doc_lengths)
+        return len(self.times)
 
     @property
     def n_terms(self) -> int:
-        return len(self.cf)
+        return len(self.term_ptr) - 1
 
     @property
     def n_postings(self) -> int:
-        return len(self.doc_terms)
+        return len(self.rows.words)
 
     @cached_property
     def n_tokens(self) -> int:
@@ -101,7 +104,36 @@ class Snapshot:
     @cached_property
     def df(self) -> np.ndarray:
         """In how many documents each term stands."""
-        return np.diff(self.term_ptr)
+        return np.diff(self.term_ptr).astype(np.int64)
+
+    @cached_property
+    def cf(self) -> np.ndarray:
+        return read_only(self.arrays["cf"].astype(np.int64, copy=False))
+
+    @cached_property
+    def doc_lengths(self) -> np.ndarray:
+        return read_only(self.length_values[self.length_group])
+
+    def lengths_of(self, docs: np.ndarray) -> np.ndarray:
+        """The lengths of some documents."""
+        return self.length_values[self.length_group[docs]]
+
+    @property
+    def doc_terms(self) -> np.ndarray:
+        return self._by_row[0]
+
+    @property
+    def doc_counts(self) -> np.ndarray:
+        return self._by_row[1]
+
+    @cached_property
+    def _by_row(self) -> tuple[np.ndarray, np.ndarray]:
+        terms, counts = self.rows.taken()
+        return read_only(terms), read_only(counts)
+
+    def row(self, doc: int) -> tuple[np.ndarray, np.ndarray]:
+        """The terms of a document, ascending, and their counts."""
+        return self.rows.taken(int(self.doc_ptr[doc]), int(self.doc_ptr[doc + 1]))
 
     @property
     def term_docs(self) -> np.ndarray:
@@ -124,15 +156,6 @@ class Snapshot:
     @cached_property
     def statistics(self) -> Statistics:
         return Statistics.of(self)
-
-    @cached_property
-    def docid_rank(self) -> np.ndarray:
-        """The place of each document among all docids in byte order: ties between scores are decided by it."""
-        if "docid_rank" in self.arrays:
-            return self.arrays["docid_rank"]
-        rank = np.empty(self.n_docs, dtype=np.int32)
-        rank[self.docids.order] = np.arange(self.n_docs)
-        return read_only(rank)
 
     @cached_property
     def compact(self) -> Compact:
@@ -180,7 +203,7 @@ class Snapshot:
         self._looked_up += int(sizes.sum())
         ptr = np.concatenate([[0], np.cumsum(sizes)])
         docs = np.concatenate([ptr[:0], *(self.docs_of(term) for term in terms.tolist())]).astype(np.int32)
-        counts = row_values(self.doc_ptr, self.doc_terms, self.doc_counts, ptr, terms, docs)
+        counts = row_values(self.rows, ptr, terms, docs)
         return read_only(ptr), read_only(docs), read_only(counts), np.arange(len(terms))
 
     @property
@@ -191,9 +214,7 @@ class Snapshot:
     @cached_property
     def by_doc(self) -> csr_matrix:
         """Counts, documents x terms, over the memory-mapped arrays."""
-        return _csr(
-            self.doc_counts.astype(np.int32, copy=False), self.doc_terms, self.doc_ptr, (self.n_docs, self.n_terms)
-        )
+        return _csr(self.doc_counts, self.doc_terms, self.doc_ptr, (self.n_docs, self.n_terms))
 
     @cached_property
     def by_term(self) -> csr_matrix:
@@ -245,22 +266,21 @@ class Snapshot:
         names = PackedStrings.pack(docids if docids is not None else [f"d{i}" for i in range(n_docs)])
         terms = PackedStrings.pack([vocabulary[i] for i in order], is_sorted=True)
         arrays = {
-            "doc_ptr": matrix.indptr.astype(np.int64),
-            "doc_terms": matrix.indices.astype(np.int32),
-            **counts_by_document(matrix.data),
-            "term_ptr": columns.indptr.astype(np.int64),
-            "term_docs": columns.indices.astype(np.int32),
+            "doc_ptr": matrix.indptr,
+            **packed(matrix.indices, matrix.data, len(terms)),
+            "term_ptr": columns.indptr,
+            "term_docs": columns.indices,
             "term_counts": columns.data,
             "cf": np.asarray(matrix.sum(axis=0, dtype=np.int64)).ravel(),
-            "doc_lengths": np.asarray(matrix.sum(axis=1, dtype=np.int64)).ravel(),
+            **grouped(np.asarray(matrix.sum(axis=1, dtype=np.int64)).ravel()),
             "times": np.full(n_docs, UNDATED) if times is None else times,
             "term_text": terms.data,
             "term_text_ptr": terms.ptr,
             "docid_text": names.data,
             "docid_text_ptr": names.ptr,
-            "docid_order": names.given_order,
+            "docid_rank": inverse(names.order),
         }
-        return cls({key: read_only(array) for key, array in arrays.items()}, analyzer=analyzer, name=name)
+        return cls(SNAPSHOT.fitted(arrays), analyzer=analyzer, name=name)
 
     @classmethod
     def from_words(cls, documents: Sequence[Sequence[str]], docids: Sequence[str] | None = None) -> Snapshot:
@@ -390,7 +410,7 @@ def _build(commit: Commit, folder: Path, date_field: str | None, *, replace: boo
         if made.commit != commit.name:
             return False
         about = {"fingerprint": folder.name, "unparsed_dates": made.unparsed_dates, "segments": made.segments}
-        SNAPSHOT.finish(aside, **about)
+        SNAPSHOT.finish(aside, made.types, **about)
         if latest_commit(index).name == commit.name and latest_commit(index).data != commit.data:
             return False  # another index of the same name and number
         _put_in_place(aside, folder, is_latest=latest_commit(index).data == commit.data)

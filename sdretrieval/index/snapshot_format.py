@@ -10,62 +10,86 @@ demand, and where it is first opened what is soon made. The loops need no more o
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 
-from sdretrieval.core.array_folder import ArrayFolder, Rule
+from sdretrieval.core.array_folder import ArrayFolder, Rule, read_only
+from sdretrieval.index.rows import packing_problem
 
-FORMAT = 4
-LARGEST_SHORT = 65_534  # of counts in two bytes: 1 more still has room
+FORMAT = 5
 FEW_POSTINGS = 1 << 24  # of a collection that is scored exhaustively at times: its postings are kept by term, too
-EXPORTED = {  # by java/SnapshotExporter.java
+_POINTERS = "<i4 <i8"  # the first that has room
+EXPORTED = {  # what java/SnapshotExporter.java writes
     "term_text": "<u1",
-    "term_text_ptr": "<i8",  # vocabulary, in byte order
+    "term_text_ptr": "<i8",
     "term_ptr": "<i8",
     "term_docs": "<i4",
-    "term_counts": "<i4",  # terms x documents; both empty with more than FEW_POSTINGS: sparse.py makes them of the rows
+    "term_counts": "<i4",
     "cf": "<i8",
     "doc_lengths": "<i8",
     "times": "<i8",
     "docid_text": "<u1",
     "docid_text_ptr": "<i8",
 }
-DERIVED = {  # from those, by lucene/export.py
-    "docid_order": "<i4",  # docids in byte order, for look-ups
-    "doc_ptr": "<i8",
-    "doc_terms": "<i4",
-    "doc_counts": "<u2",  # documents x terms; empty where a count is above LARGEST_SHORT
-    "large_counts": "<i4",  # and these are there instead
-    "docid_rank": "<i4",  # the place of each document in docid_order
+ARRAYS = {
+    "term_text": "<u1",
+    "term_text_ptr": _POINTERS,  # vocabulary, in byte order
+    "term_ptr": _POINTERS,
+    "term_docs": "<i4",
+    "term_counts": "<i4",  # terms x documents; both empty with more than FEW_POSTINGS: sparse.py makes them of the rows
+    "cf": "<i4 <i8",
+    "times": "<i8",
+    "docid_text": "<u1",
+    "docid_text_ptr": _POINTERS,
+    "docid_rank": "<i4",  # the place of each docid in byte order
+    "length_values": "<i8",  # the lengths that occur, ascending
+    "length_group": "<u2 <i4",  # which of them each document has
+    "doc_ptr": _POINTERS,
+    "doc_words": "<u4",  # documents x terms: see rows.py
+    "large_at": _POINTERS,
+    "large_counts": "<i4",
     "block_docs": "<u2",  # the postings once more, for ranking: see compact.py
     "block_cells": "<u1",
-    "blocks": "<i4",
-    "blocks_ptr": "<i8",
+    "blocks": "<u1 <u2",
+    "block_starts": "<i4",
+    "blocks_ptr": _POINTERS,
     "cells": "<i8",
-    "length_values": "<i8",
-    "length_group": "<i4",
 }
-ARRAYS = EXPORTED | DERIVED
-_PER_TERM, _PER_DOC, _PER_POSTING = "cf", "doc_lengths", "doc_terms"
+LONGEST = 1 << 24  # words of a document: more are looked for by sorting
+_PER_TERM, _PER_DOC, _PER_POSTING = "cf", "times", "doc_words"
+
+
+def _is_sized(which: int) -> Callable[[np.ndarray, Mapping[str, np.ndarray]], str | None]:
+    """A check that one of the arrays of compact.block_sizes is as long as that says."""
+
+    def check(values: np.ndarray, arrays: Mapping[str, np.ndarray]) -> str | None:
+        from sdretrieval.index.compact import block_sizes  # as in derived_for_ranking
+
+        wanted = block_sizes(arrays)[which]
+        return None if len(values) == wanted else f"has {len(values)} entries instead of {wanted}"
+
+    return check
+
+
 RULES = {  # what compiled loops rely on; an array without a rule has its checksum alone
     "term_text_ptr": Rule(length_of=_PER_TERM, extra=1, points_into="term_text", is_text=True),
     "term_ptr": Rule(length_of=_PER_TERM, extra=1, points_into=_PER_POSTING),
     "term_docs": Rule(length_of=_PER_POSTING, instead=_PER_POSTING, below=_PER_DOC),
     "term_counts": Rule(length_of=_PER_POSTING, instead=_PER_POSTING, at_least=1),
     "cf": Rule(at_least=1),
-    "doc_lengths": Rule(at_least=0),
-    "times": Rule(length_of=_PER_DOC),
     "docid_text_ptr": Rule(length_of=_PER_DOC, extra=1, points_into="docid_text", is_text=True),
-    "docid_order": Rule(length_of=_PER_DOC, below=_PER_DOC),
-    "doc_ptr": Rule(length_of=_PER_DOC, extra=1, points_into="doc_terms"),
-    "doc_terms": Rule(below=_PER_TERM),
-    "doc_counts": Rule(length_of=_PER_POSTING, instead="large_counts", at_least=1),
-    "large_counts": Rule(length_of=_PER_POSTING, instead="doc_counts", at_least=1),
+    "docid_rank": Rule(length_of=_PER_DOC, below=_PER_DOC),
+    "length_values": Rule(at_least=0),
+    "length_group": Rule(length_of=_PER_DOC, below="length_values"),
+    "doc_ptr": Rule(length_of=_PER_DOC, extra=1, points_into=_PER_POSTING),
+    "doc_words": Rule(check=packing_problem),
+    "large_counts": Rule(length_of="large_at", at_least=1),
     "block_docs": Rule(length_of=_PER_POSTING),
     "block_cells": Rule(length_of=_PER_POSTING),
-    "blocks_ptr": Rule(length_of=_PER_TERM, extra=1, points_into="blocks"),
+    "blocks": Rule(check=_is_sized(0)),
+    "block_starts": Rule(check=_is_sized(1)),
 }
 
 
@@ -75,19 +99,29 @@ def snapshot_problem(folder: Path, fingerprint: str, *, again: bool = False) -> 
     return SNAPSHOT.problem(folder, lambda notes: stale if notes["fingerprint"] != fingerprint else None, again=again)
 
 
-def counts_by_document(counts: np.ndarray) -> dict[str, np.ndarray]:
-    """The arrays that hold them: in two bytes each where these are enough."""
-    are_short = counts.max(initial=0) <= LARGEST_SHORT
-    names = ("doc_counts", "large_counts") if are_short else ("large_counts", "doc_counts")
-    return {name: values.astype(DERIVED[name]) for name, values in zip(names, (counts, counts[:0]), strict=True)}
+def grouped(doc_lengths: np.ndarray) -> dict[str, np.ndarray]:
+    """The arrays that hold the lengths of documents."""
+    if len(doc_lengths) and doc_lengths.max() <= LONGEST:
+        occurs = np.bincount(doc_lengths) > 0
+        lengths, group = np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[doc_lengths]
+    else:
+        lengths, group = np.unique(doc_lengths, return_inverse=True)
+    return {"length_values": lengths, "length_group": group}
+
+
+def inverse(order: np.ndarray) -> np.ndarray:
+    """The place of each number in an order of them; and of such places the order."""
+    places = np.zeros(len(order), dtype=np.int32)
+    places[order] = np.arange(len(order), dtype=np.int32)
+    return read_only(places)
 
 
 def write_snapshot(parent: Path, arrays: Mapping[str, np.ndarray]) -> str:
     """A snapshot in ``parent``, in a folder named by the fingerprint of its content, which is returned."""
-    arrays = {**arrays, **derived_for_ranking(arrays)}
+    arrays = SNAPSHOT.fitted({**arrays, **derived_for_ranking(arrays)})
     content = hashlib.sha256()
-    for name, dtype in ARRAYS.items():
-        content.update(np.ascontiguousarray(arrays[name], dtype=dtype).tobytes())
+    for name in ARRAYS:
+        content.update(np.ascontiguousarray(arrays[name]).data)
     fingerprint = content.hexdigest()[:32]
     SNAPSHOT.write(parent / fingerprint, arrays, fingerprint=fingerprint)
     return fingerprint
@@ -97,10 +131,7 @@ def derived_for_ranking(arrays: Mapping[str, np.ndarray], all_of_them: bool = Tr
     """What ranking would otherwise compute at every start; or of it what is soon made."""
     from sdretrieval.index.compact import compact_arrays, compact_outline  # compiled, where all is made
 
-    order = arrays["docid_order"]
-    rank = np.empty(len(order), dtype=np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
-    return {"docid_rank": rank, **(compact_arrays if all_of_them else compact_outline)(arrays)}
+    return (compact_arrays if all_of_them else compact_outline)(arrays)
 
 
 SNAPSHOT = ArrayFolder(ARRAYS, "snapshot.json", FORMAT, RULES, derived_for_ranking)

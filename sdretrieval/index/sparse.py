@@ -9,6 +9,7 @@ import numpy as np
 from sdretrieval.core.array_folder import read_only
 from sdretrieval.core.compiled import njit
 from sdretrieval.core.errors import IndexProblem
+from sdretrieval.index.rows import Rows, terms_by_row
 
 
 def postings_by_term(arrays: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -16,53 +17,12 @@ def postings_by_term(arrays: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.n
     docs, counts, ptr = arrays["term_docs"], arrays["term_counts"], arrays["term_ptr"]
     if len(docs) == len(counts) == ptr[-1]:
         return docs, counts
-    rows = arrays["doc_ptr"], arrays["doc_terms"], row_counts(arrays)
-    found = np.empty_like(ptr), np.empty(len(rows[1]), np.int32), np.empty(len(rows[1]), np.int32)
-    transpose(*rows, *found)
+    rows = Rows.of(arrays)
+    found = np.empty_like(ptr), np.empty(len(rows.words), np.int32), np.empty(len(rows.words), np.int32)
+    terms_by_row(rows, *found)
     if not np.array_equal(found[0], ptr):
         raise IndexProblem("a snapshot's counts by document are not those by word", remedy="Delete the snapshot.")
     return read_only(found[1]), read_only(found[2])
-
-
-def row_counts(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The counts of the documents' rows, in two bytes each or in four."""
-    return arrays["doc_counts"] if len(arrays["doc_counts"]) else arrays["large_counts"]
-
-
-@njit(cache=True, nogil=True)
-def transpose(ptr, columns, counts, out_ptr, out_columns, out_counts):
-    """A sparse matrix by rows to the same by columns (counting sort): rows come out ascending in each column."""
-    n = len(out_ptr) - 1
-    out_ptr[:] = 0
-    for k in range(len(columns)):
-        out_ptr[columns[k] + 1] += 1
-    for j in range(n):
-        out_ptr[j + 1] += out_ptr[j]
-    cursor = out_ptr[:-1].copy()
-    for i in range(len(ptr) - 1):
-        for k in range(ptr[i], ptr[i + 1]):
-            place = cursor[columns[k]]
-            out_columns[place] = i
-            out_counts[place] = counts[k]
-            cursor[columns[k]] = place + 1
-
-
-@njit(cache=True, nogil=True)
-def row_values(ptr, columns, values, wanted_ptr, wanted_columns, rows):
-    """The values at some rows of each wanted column; 0 where there is none. Columns ascend in a row."""
-    found = np.zeros(len(rows), np.int32)
-    for i in range(len(wanted_columns)):
-        for j in range(wanted_ptr[i], wanted_ptr[i + 1]):
-            low, high = ptr[rows[j]], ptr[rows[j] + 1]
-            while low < high:
-                middle = (low + high) // 2
-                if columns[middle] < wanted_columns[i]:
-                    low = middle + 1
-                else:
-                    high = middle
-            if low < ptr[rows[j] + 1] and columns[low] == wanted_columns[i]:
-                found[j] = values[low]
-    return found
 
 
 @njit(cache=True, nogil=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sdretrieval.core.compiled import ask_ahead, njit
+from sdretrieval.index.rows import count_of, first_word, term_of
 
 _BITS = 16  # of the lower part of a place
 _AHEAD, _LINE = 32, 16  # documents, and numbers in a line of the cache
@@ -30,7 +31,7 @@ def places_by_document(ptr, docs, counts, places, starts, low, high):
 
 @njit(cache=True, nogil=True)
 def count_windows(
-    docs, doc_ptr, doc_terms, doc_counts, starts, low, high, terms, pairs, gap, width, graded, ordered, near
+    docs, rows, starts, low, high, terms, pairs, gap, width, graded, ordered, near
 ):
     """How often the second word of a pair follows the first, and how often they are near in any order.
 
@@ -41,6 +42,7 @@ def count_windows(
     1/(1+g) in order and 1/(3+g) in any order, and a word typed twice is near itself. False where a row has more words
     than places.
     """
+    doc_ptr, words = rows.ptr, rows.words
     begin, end = np.empty(len(terms), np.int64), np.empty(len(terms), np.int64)
     places = np.empty(1024, np.int64)
     for i in range(len(docs)):
@@ -50,27 +52,20 @@ def count_windows(
                 ask_ahead(starts, docs[j])
             for j in range(i, min(i + _AHEAD, len(docs))):
                 for k in range(doc_ptr[docs[j]], doc_ptr[docs[j] + 1], _LINE):
-                    ask_ahead(doc_terms, k)
-                    ask_ahead(doc_counts, k)
+                    ask_ahead(words, k)
                 for k in range(starts[docs[j]], starts[docs[j] + 1], 2 * _LINE):
                     ask_ahead(low, k)
         d = docs[i]
         at, filled, k = starts[d], 0, doc_ptr[d]
         for t in range(len(terms)):
-            first, last = k, doc_ptr[d + 1]
-            while first < last:  # terms ascend in a row, too
-                middle = (first + last) // 2
-                if doc_terms[middle] < terms[t]:
-                    first = middle + 1
-                else:
-                    last = middle
+            first = first_word(rows, k, doc_ptr[d + 1], terms[t])  # terms ascend in a row, too
             passed = 0
             for j in range(k, first):
-                passed += int(doc_counts[j])
+                passed += count_of(words[j], j, rows)
             at, k = at + passed, first
             begin[t] = end[t] = filled
-            if k < doc_ptr[d + 1] and doc_terms[k] == terms[t]:
-                n = int(doc_counts[k])
+            if k < doc_ptr[d + 1] and term_of(words[k], rows) == terms[t]:
+                n = count_of(words[k], k, rows)
                 if n < 0 or at < starts[d] or at + n > starts[d + 1]:
                     return False
                 if filled + n > len(places):

@@ -21,7 +21,6 @@ from typing import TypeVar
 import numpy as np
 
 from sdretrieval.collection.records import rank_order
-from sdretrieval.core.array_folder import read_only
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.index.statistics import Statistics
@@ -125,12 +124,7 @@ class Engine:
         self.statistics = statistics or snapshot.statistics
         self.threads = max(1, threads)
         # The lengths that occur, and which of them each document has.
-        if "length_group" in snapshot.arrays or snapshot.n_docs >= BOUNDS_FROM:
-            lengths, group = snapshot.compact.lengths, snapshot.compact.group
-        else:  # of a small collection in memory no more is asked
-            lengths, group = np.unique(snapshot.doc_lengths, return_inverse=True)
-            group = read_only(group.astype(np.int32))
-        self._length_groups = lengths.astype(np.float64), group
+        self._length_groups = snapshot.length_values.astype(np.float64), snapshot.length_group
         self.allowed: np.ndarray | None = None  # which documents may be ranked; None for all
         self._forget()
 
@@ -494,7 +488,7 @@ class Engine:
         A = _dense(terms, weighting.term_factors(self.statistics, terms), s.n_terms)
         B = self._doc_factors(weighting)[self._length_groups[1][docs]]
         scores = np.zeros(len(docs))
-        loops.score_candidates(s.doc_ptr, s.doc_terms, s.doc_counts, docs, weights, A, B, weighting.kind, scores)
+        loops.score_candidates(s.rows, docs, weights, A, B, weighting.kind, scores)
         return scores + self.share_part(plan, docs) + plan.constant(self.statistics)
 
     def _complete(self, plan: Plan, docs: np.ndarray, scores: np.ndarray) -> np.ndarray:
@@ -543,9 +537,7 @@ class Engine:
         B, scores = self._doc_factors(weighting)[self._length_groups[1]], np.zeros(s.n_docs)
 
         def walk(span):
-            loops.background_scores(
-                s.doc_ptr, s.doc_terms, s.doc_counts, p, A, B, weighting.kind, span[0], span[1], scores
-            )
+            loops.background_scores(s.rows, p, A, B, weighting.kind, span[0], span[1], scores)
 
         self.each(walk, self._spans())
         return scores

@@ -407,7 +407,7 @@ class Explainer:
             docid=snapshot.docids[doc],
             rank=rank,
             score=0.0,
-            length=int(snapshot.doc_lengths[doc]),
+            length=int(snapshot.lengths_of(doc)),
             words=tuple(self._word_contributions(row, evidence, absent)),
             parts={name: value for name, value in parts.items() if value},
             first_rank=first_rank,

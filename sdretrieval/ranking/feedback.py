@@ -32,13 +32,12 @@ class Rows:
 
     @classmethod
     def of(cls, snapshot: Snapshot, docs: np.ndarray) -> Rows:
-        starts, stops = snapshot.doc_ptr[docs], snapshot.doc_ptr[docs + 1]
         ptr = np.zeros(len(docs) + 1, dtype=np.int64)
-        np.cumsum(stops - starts, out=ptr[1:])
+        np.cumsum(snapshot.doc_ptr[docs + 1] - snapshot.doc_ptr[docs], out=ptr[1:])
         terms = np.empty(ptr[-1], dtype=np.int32)
         counts = np.empty(ptr[-1], dtype=np.int32)
-        loops.copy_rows(snapshot.doc_terms, snapshot.doc_counts, starts, ptr, terms, counts)
-        return cls(ptr, terms, counts, snapshot.doc_lengths[docs].astype(np.float64))
+        loops.copy_rows(snapshot.rows, docs, ptr, terms, counts)
+        return cls(ptr, terms, counts, snapshot.lengths_of(docs).astype(np.float64))
 
     def __len__(self) -> int:
         return len(self.lengths)

@@ -4,6 +4,7 @@ Each one has a plain NumPy reading in the tests. Compiled code is cached on disk
 the GIL, none is parallel by itself, and none adds in an order that depends on threads.
 
     ptr, terms/docs, counts   a sparse matrix by rows (see snapshot.py)
+    rows                      the documents' (see index/rows.py)
     A, B, kind                evidence φ of a count (see ranking/weighting.py)
     group                     B depends on a document's length alone: B[group[d]], a group for each length
 
@@ -20,6 +21,7 @@ from math import copysign, log, log1p, log2, pi
 import numpy as np
 
 from sdretrieval.core.compiled import njit
+from sdretrieval.index.rows import count_of, term_of
 
 LOG, SATURATING, FLOORED, DIVERGING = 0, 1, 2, 3
 
@@ -224,26 +226,26 @@ def score_wide(
 
 
 @njit(cache=True, nogil=True)
-def score_candidates(ptr, terms, counts, candidates, weights, A, B, kind, scores):
+def score_candidates(rows, candidates, weights, A, B, kind, scores):
     """Document at a time for one query and a list of documents; ``weights`` and ``A`` dense, B by candidate."""
     for i in range(len(candidates)):
         d = candidates[i]
         total = 0.0
-        for k in range(ptr[d], ptr[d + 1]):
-            weight = weights[terms[k]]
-            if weight != 0.0:
-                total += weight * evidence(kind, counts[k], A[terms[k]], B[i])
+        for k in range(rows.ptr[d], rows.ptr[d + 1]):
+            w = term_of(rows.words[k], rows)
+            if weights[w] != 0.0:
+                total += weights[w] * evidence(kind, count_of(rows.words[k], k, rows), A[w], B[i])
         scores[i] = total
 
 
 @njit(cache=True, nogil=True)
-def background_scores(ptr, terms, counts, p, A, B, kind, start, stop, scores):
+def background_scores(rows, p, A, B, kind, start, stop, scores):
     """The static score of each document: Σ_{w in D} p_w φ."""
     for d in range(start, stop):
         total = 0.0
-        for k in range(ptr[d], ptr[d + 1]):
-            w = terms[k]
-            total += p[w] * evidence(kind, counts[k], A[w], B[d])
+        for k in range(rows.ptr[d], rows.ptr[d + 1]):
+            w = term_of(rows.words[k], rows)
+            total += p[w] * evidence(kind, count_of(rows.words[k], k, rows), A[w], B[d])
         scores[d] = total
 
 
@@ -353,12 +355,13 @@ def select(keys, values, depth):
 
 
 @njit(cache=True, nogil=True)
-def copy_rows(terms, counts, starts, ptr, out_terms, out_counts):
-    """Gather rows that begin at ``starts`` into one block laid out by ``ptr``."""
-    for i in range(len(starts)):
-        for k in range(ptr[i + 1] - ptr[i]):
-            out_terms[ptr[i] + k] = terms[starts[i] + k]
-            out_counts[ptr[i] + k] = counts[starts[i] + k]
+def copy_rows(rows, docs, ptr, out_terms, out_counts):
+    """Gather the rows of some documents into one block laid out by ``ptr``."""
+    for i in range(len(docs)):
+        start = rows.ptr[docs[i]]
+        for k in range(start, rows.ptr[docs[i] + 1]):
+            out_terms[ptr[i] + k - start] = term_of(rows.words[k], rows)
+            out_counts[ptr[i] + k - start] = count_of(rows.words[k], k, rows)
 
 
 @njit(cache=True, nogil=True)

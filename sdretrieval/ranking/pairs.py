@@ -51,7 +51,7 @@ def pair_parts(engine: Engine, plan: Plan, docs: np.ndarray) -> tuple[np.ndarray
     in_order, near = positions_of(engine.snapshot).counted(docs, pairs.terms, *PAPER)
     A = weighting.term_factors(statistics, pairs.terms.ravel()).reshape(-1, 2)
     idf = np.where(pairs.terms[:, 0] == pairs.terms[:, 1], A[:, 0], A.sum(axis=1))
-    B = weighting.doc_factors(statistics, engine.snapshot.doc_lengths[docs])[:, np.newaxis]
+    B = weighting.doc_factors(statistics, engine.snapshot.lengths_of(docs))[:, np.newaxis]
 
     def evidence(counts: np.ndarray) -> np.ndarray:
         return np.where(counts > 0, weighting.phi(np.maximum(counts, 1.0), idf, B), 0.0)

@@ -99,10 +99,10 @@ class Pruned:
             return self.in_steps(depth, cells, spans, each)
         c, kind = self.completion, self.plans[0].weighting.kind
         terms, weights = (np.concatenate([getattr(p.model, of) for p in self.plans]) for of in ("terms", "weights"))
-        rows = *self._rows, self.B, c.group, self.snapshot.docid_rank, c.static, c.share
+        documents = self.snapshot.rows, self.B, c.group, self.snapshot.docid_rank, c.static, c.share
         docs, scores, keys, ends, states = pruned_loops.best_of_each(
             *(self._ptr, terms, weights, self.A, *self._completed, c.g, c.mass, c.constant),
-            *((kind, *self._postings), cells, self.steps, depth, self._allowed, rows),
+            *((kind, *self._postings), cells, self.steps, depth, self._allowed, documents),
         )
         cuts = zip([0, *ends[:-1].tolist()], ends.tolist(), states.tolist(), strict=True)
         return [self._ranked(docs[i:j], scores[i:j], keys[i:j], state, depth) for i, j, state in cuts]
@@ -166,12 +166,7 @@ class Pruned:
     @property
     def _postings(self) -> tuple[Any, ...]:
         s, c = self.snapshot, self.snapshot.compact
-        return s.term_ptr, c.block_docs, c.block_cells, c.ptr, c.blocks, s.n_docs, c.n_blocks
-
-    @property
-    def _rows(self) -> tuple[Any, ...]:
-        s = self.snapshot
-        return s.doc_ptr, s.doc_terms, s.doc_counts
+        return s.term_ptr, c.block_docs, c.block_cells, c.ptr, (c.blocks, c.starts), s.n_docs, c.n_blocks
 
     @property
     def _allowed(self) -> np.ndarray:
@@ -184,7 +179,7 @@ class Pruned:
     def scoring(self, number: int, words_alone: bool = False) -> tuple[Any, ...]:
         """What pruned_loops.score_rows takes besides documents; ``words_alone``: for what the plan's words add."""
         c, (terms, weights, A, kind) = self.completion, self._plan(number)
-        given = *self._rows, terms, weights, A, self.B, c.group, kind, self.snapshot.docid_rank
+        given = self.snapshot.rows, terms, weights, A, self.B, c.group, kind, self.snapshot.docid_rank
         if words_alone:
             return *given, NOTHING, NOTHING, (0.0, 0.0, 0.0)
         return *given, c.static, c.share, (c.g[number], c.mass[number], c.constant[number])

@@ -2,7 +2,8 @@
 
 units    whole numbers of 16 bits, rounded up, in which bounds are added; ``scale`` of them are 1
 lists    the postings of a word, or of a common word those of counts above 1 and, apart, those of count 1
-words    a hash table: 1 + the number of a plan's word; 0 where there is none
+blocks   of rare words and of common ones: ``blocks`` and ``starts`` of compact.py
+table    a hash table: 1 + the number of a plan's word; 0 where there is none
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from sdretrieval.core.compiled import ask_ahead, at_least, njit, packed
-from sdretrieval.index.compact import BITS, SINGLE
+from sdretrieval.index.compact import BITS, COMMON, SINGLE
+from sdretrieval.index.rows import count_of, term_of
 from sdretrieval.ranking.loops import evidence, first_at, ordered, select, untouched
 
 SIZE = 1 << BITS
@@ -76,10 +78,10 @@ def lists_of(term_ptr, terms, weights, highest, blocks_ptr, blocks, n_blocks):
             continue
         lists[n, 0], lists[n, 1], gains[n], rates[n] = i, 2, highest[i, 0], highest[i, 0] / df
         n += 1
-        if df > 2 * n_blocks:
-            above, at = 0, blocks_ptr[terms[i]]
+        if df > COMMON * n_blocks:
+            above, at, places = 0, blocks_ptr[terms[i]], blocks[1]
             for b in range(n_blocks):
-                above += blocks[at + 2 * b + 1] - blocks[at + 2 * b]
+                above += places[at + 2 * b + 1] - places[at + 2 * b]
             lists[n - 1, 1], gains[n - 1] = 0, highest[i, 0] - highest[i, 1]
             rates[n - 1] = gains[n - 1] / max(above, 1)
             lists[n, 0], lists[n, 1], gains[n] = i, 1, highest[i, 1]
@@ -176,11 +178,11 @@ def _ranges(lists, terms, term_ptr, blocks_ptr, blocks, b, starts, stops, left):
         term = terms[lists[j, 0]]
         first, at, part = term_ptr[term], blocks_ptr[term], lists[j, 1]
         if part == 2:
-            stop = blocks_ptr[term + 1]
-            low = first_at(blocks, at, stop, b)
-            starts[j], stops[j] = first + low - at, first + first_at(blocks, low, stop, b + 1) - at
+            stop = at + term_ptr[term + 1] - first
+            low = first_at(blocks[0], at, stop, b)
+            starts[j], stops[j] = first + low - at, first + first_at(blocks[0], low, stop, b + 1) - at
         else:
-            starts[j], stops[j] = first + blocks[at + 2 * b + part], first + blocks[at + 2 * b + part + 1]
+            starts[j], stops[j] = first + blocks[1][at + 2 * b + part], first + blocks[1][at + 2 * b + part + 1]
         starts[j] = min(max(starts[j], first), term_ptr[term + 1])  # whatever the file says
         stops[j] = min(max(stops[j], starts[j]), term_ptr[term + 1])
         left[j] = left[j + 1] + stops[j] - starts[j]
@@ -352,7 +354,7 @@ def promising(
 
 @njit(cache=True, nogil=True)
 def best_of_each(
-    ptr, terms, weights, A, completed, usual, g, mass, constant, given, cells, steps, depth, allowed, rows
+    ptr, terms, weights, A, completed, usual, g, mass, constant, given, cells, steps, depth, allowed, documents
 ):  # fmt: skip
     """The best documents of some plans of one weighting, their scores and keys, where those of each plan end, and what
     each search came to: FOUND, or why it was given up.
@@ -364,7 +366,7 @@ def best_of_each(
     for q in range(len(ptr) - 1):
         own = slice(ptr[q], ptr[q + 1])
         plan = terms[own], weights[own], A[own], completed[q], usual[q]
-        how = cells, steps, depth, allowed, rows, (g[q], mass[q], constant[q])
+        how = cells, steps, depth, allowed, documents, (g[q], mass[q], constant[q])
         found, values, order, states[q] = _best(*plan, *given, *how)
         if filled + len(found) > len(docs):
             room = len(found) * (len(ptr) - 1 - q) + len(docs)
@@ -387,7 +389,7 @@ def _longer(array, size):
 @njit(cache=True, nogil=True)
 def _best(
     terms, weights, A, completed, usual, kind, term_ptr, block_docs, block_cells, blocks_ptr, blocks, n_docs, n_blocks,
-    cells, steps, depth, allowed, rows, completion,
+    cells, steps, depth, allowed, documents, completion,
 ):  # fmt: skip
     nothing = np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64)
     units, start, lists, rest, scale, lost, most, loose = planned(
@@ -395,7 +397,7 @@ def _best(
     )
     if not are_telling(scale, completed, lost):
         return *nothing, UNBOUNDED
-    doc_ptr, doc_terms, doc_counts, B, group, tie, static, share = rows
+    rows, B, group, tie, static, share = documents
     slack, first = max(0, int((completed - usual) * scale)) + loose, np.int64(0)
     least = first + 1  # not plain numbers: for each of these numba would compile the walk once more
     for guess in (True, False):
@@ -406,8 +408,8 @@ def _best(
         if are_too_many(docs, depth, most):
             return *nothing, UNBOUNDED
         docs, scores, keys, floor = best_rows(
-            docs, bounds, depth, completed, scale, doc_ptr, doc_terms, doc_counts, terms, weights, A, B, group, kind,
-            tie, static, share, completion,
+            docs, bounds, depth, completed, scale, rows, terms, weights, A, B, group, kind, tie, static, share,
+            completion,
         )  # fmt: skip
         least = in_units(floor, completed, scale)
         if least >= reached:
@@ -500,13 +502,13 @@ def in_units(floor, completed, scale):
 
 
 @njit(cache=True, nogil=True)
-def score_rows(docs, doc_ptr, doc_terms, doc_counts, terms, weights, A, B, group, kind, tie, static, share, completion):
+def score_rows(docs, rows, terms, weights, A, B, group, kind, tie, static, share, completion):
     """Scores of given documents, each from its row, and their keys: see loops.keep_best.
 
     Σ_w s_w φ is added as loops.score_narrow adds. A document that has none of the words gets -0.0 and nothing added to
     it. All in one function: handing arrays on for each document takes longer than its words.
     """
-    words, met = hashed(terms), np.empty(CHUNK + 1, np.int64)
+    table, met, doc_ptr, words = hashed(terms), np.empty(CHUNK + 1, np.int64), rows.ptr, rows.words
     (g, mass, constant), scores, keys = completion, np.empty(len(docs)), np.empty(len(docs), np.int64)
     for first in range(0, len(docs), AHEAD):
         end = min(first + AHEAD, len(docs))
@@ -517,8 +519,7 @@ def score_rows(docs, doc_ptr, doc_terms, doc_counts, terms, weights, A, B, group
         for i in range(first, end):
             at = doc_ptr[docs[i]]
             for k in range(at, at + 3 * LINE, LINE):
-                ask_ahead(doc_terms, k)
-            ask_ahead(doc_counts, at)
+                ask_ahead(words, k)
         for i in range(first, end):
             d, value = docs[i], -0.0
             of_length, stop = group[d], doc_ptr[d + 1]
@@ -526,14 +527,15 @@ def score_rows(docs, doc_ptr, doc_terms, doc_counts, terms, weights, A, B, group
                 n = 0
                 for k in range(left, min(left + CHUNK, stop)):  # without a branch that would have to be guessed
                     met[n] = k
-                    n += words[np.uint32(doc_terms[k]) % np.uint32(PLACES)] > 0
+                    n += table[words[k] % np.uint32(PLACES)] > 0  # the lower bits are the term's
                 for m in range(n):
                     k = met[m]
-                    place = np.uint32(doc_terms[k]) % np.uint32(PLACES)
-                    while words[place] > 0:
-                        w = words[place] - 1
-                        if terms[w] == doc_terms[k]:
-                            value = value + weights[w] * evidence(kind, doc_counts[k], A[w], B[of_length]) + 0.0
+                    term, place = term_of(words[k], rows), words[k] % np.uint32(PLACES)
+                    while table[place] > 0:
+                        w = table[place] - 1
+                        if terms[w] == term:
+                            count = count_of(words[k], k, rows)
+                            value = value + weights[w] * evidence(kind, count, A[w], B[of_length]) + 0.0
                             break
                         place = np.uint32(place + 1) % np.uint32(PLACES)
             if not untouched(value):

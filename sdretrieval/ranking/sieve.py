@@ -102,11 +102,10 @@ class Sieve:
         """See sieve_loops.sift."""
         s, c, (A, *terms) = self.search.snapshot, self.search.completion, self._words
         allowed = NO_LIMIT if self.search.allowed is None else self.search.allowed
-        rows = s.doc_ptr, s.doc_terms, s.doc_counts, c.group
         steps = np.float32(self._steps * NO_LESS)
         words = *terms, A, self.search.B, self._kind, self._weights, steps, sieve_loops.log_table()
         others = self._static, self._share, *(self._lanes(values / self._units) for values in (c.g, c.mass))
-        return sieve_loops.sift(*rows, *span, allowed, *words, *others, len(self.numbers), depth)
+        return sieve_loops.sift(s.rows, c.group, *span, allowed, *words, *others, len(self.numbers), depth)
 
     def highest(self, lane: int, floor: float) -> float:
         """The most that the score of a document comes to whose sum is at most ``floor``; -inf for no document."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from sdretrieval.core.compiled import ask_ahead, at_most_full, njit, upper_half
+from sdretrieval.index.rows import count_of, term_of
 from sdretrieval.ranking.loops import LOG, evidence, ordered, select
 
 FULL = 0xFFFF  # a sum that may be more: it bounds nothing
@@ -37,14 +38,15 @@ def log_above(value, table):
 
 @njit(cache=True, nogil=True)
 def sift(
-    doc_ptr, doc_terms, doc_counts, group, first, stop, allowed, used, place, A, B, kind, weights, steps, logs,
-    static, share, g, mass, plans, depth,
+    docs, group, first, stop, allowed, used, place, A, B, kind, weights, steps, logs, static, share, g, mass, plans,
+    depth,
 ):  # fmt: skip
-    """Of the documents first..stop the ``depth`` with the highest bounds, for each plan; and what bounds the others.
+    """Of the documents first..stop, whose rows ``docs`` has, the ``depth`` with the highest bounds, for each plan; and what bounds the others.
 
     Returns documents, how many there are for each of the ``plans``, which have the first lanes, and the least bound
     kept where any was left out (-inf where none was).
     """
+    doc_ptr, words = docs.ptr, docs.words
     lanes, none, flat = weights.shape[1], len(weights) - 1, weights.reshape(-1)
     room = 2 * depth + CHUNK
     keys, bounds = np.empty((plans, room), np.int64), np.empty((plans, room))
@@ -61,21 +63,22 @@ def sift(
         for left in range(doc_ptr[d], doc_ptr[d + 1], CHUNK):
             n = 0
             for k in range(left, min(left + CHUNK, doc_ptr[d + 1])):  # without a branch that would have to be guessed
-                term = np.uint32(doc_terms[k])
+                term = term_of(words[k], docs)
                 at[n] = k
                 n += (used[term >> np.uint32(3)] >> np.uint8(term & np.uint32(7))) & np.uint8(1)
             for m in range(n):
-                ask_ahead(place, doc_terms[at[m]])
+                ask_ahead(place, term_of(words[at[m]], docs))
             for m in range(n):
-                rows[m] = place[np.uint32(doc_terms[at[m]])]
+                rows[m] = place[term_of(words[at[m]], docs)]
                 for lane in range(0, lanes, LINE):
                     ask_ahead(flat, rows[m] * lanes + lane)
             for m in range(n):
+                count = np.float32(count_of(words[at[m]], at[m], docs))
                 if kind == LOG:
-                    odds = np.float32(doc_counts[at[m]]) * A[rows[m]] * np.float32(b)
+                    odds = count * A[rows[m]] * np.float32(b)
                     phi = log_above(np.float32(1.0) + odds, logs) * steps
                 else:
-                    phi = np.float32(evidence(kind, doc_counts[at[m]], A[rows[m]], b)) * steps
+                    phi = np.float32(evidence(kind, count, A[rows[m]], b)) * steps
                 is_full |= not phi < FULL - 1
                 phis[m] = np.uint16(min(phi, np.float32(FULL - 1))) + 1
             for m in range(n, n + TOGETHER - 1):

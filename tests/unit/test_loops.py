@@ -9,7 +9,8 @@ from scipy.sparse import csr_matrix, random_array
 from sdretrieval.collection.records import rank_order
 from sdretrieval.core.array_folder import read_only
 from sdretrieval.core.compiled import Compiled
-from sdretrieval.index.sparse import transpose
+from sdretrieval.index import rows as rows_module
+from sdretrieval.index.rows import Rows, packed, rows_by_term, terms_by_row
 from sdretrieval.ranking import loops
 
 N_DOCS, N_TERMS = 40, 60
@@ -59,21 +60,46 @@ def b_of(kind: int, B: np.ndarray) -> np.ndarray:
     return B if kind == loops.FLOORED else np.abs(B) + 0.1
 
 
-def test_transpose(matrix: csr_matrix):
-    ptr, terms, counts = parts(matrix)
-    out = np.empty(N_TERMS + 1, np.int64), np.empty(matrix.nnz, np.int32), np.empty(matrix.nnz, np.int32)
-    transpose(ptr, terms, counts, *out)
-    wanted = matrix.T.tocsr()
-    wanted.sort_indices()
-    assert out[0].tolist() == wanted.indptr.tolist()
-    assert out[1].tolist() == wanted.indices.tolist()
-    assert out[2].tolist() == wanted.data.tolist()
+@pytest.fixture(params=[16, 30], ids=["all counts in the words", "most in a list"])
+def least_bits(request, monkeypatch) -> int:
+    monkeypatch.setattr(rows_module, "LEAST_BITS", request.param)
+    return request.param
 
 
-def test_transpose_of_nothing():
-    out_ptr = np.ones(3, np.int64)
-    nothing = np.zeros(0, np.int32)
-    transpose(np.zeros(1, np.int64), nothing, nothing, out_ptr, nothing.copy(), nothing.copy())
+def rows_of(m: csr_matrix) -> Rows:
+    """As in a snapshot, of that vocabulary."""
+    ptr, terms, counts = parts(m)
+    arrays = {"doc_ptr": ptr, "cf": np.ones(m.shape[1]), **packed(terms, counts, m.shape[1])}
+    return Rows.of({name: read_only(values) for name, values in arrays.items()})
+
+
+def test_rows_by_term_and_back(matrix: csr_matrix, least_bits: int):
+    wanted, by_term = rows_of(matrix), matrix.T.tocsr()
+    by_term.sort_indices()
+    n_large = int((matrix.data >= 1 << (32 - least_bits)).sum())
+    out = np.empty(N_DOCS + 1, np.int64), np.empty(matrix.nnz, np.uint32)
+    large = np.empty(n_large, np.int64), np.empty(n_large, np.int32)
+    rows_by_term(*parts(by_term), least_bits, *out, *large)
+    order = np.argsort(large[0])
+    found = wanted._replace(ptr=out[0], words=out[1], large_at=large[0][order], large_counts=large[1][order])
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert np.array_equal(ours, theirs)
+    back = np.empty(N_TERMS + 1, np.int64), np.empty(matrix.nnz, np.int32), np.empty(matrix.nnz, np.int32)
+    terms_by_row(wanted, *back)
+    for ours, theirs in zip(back, parts(by_term), strict=True):
+        assert ours.tolist() == theirs.tolist()
+    for span in ((0, None), (0, 17), (17, 60), (60, 60), (matrix.nnz - 1, matrix.nnz)):
+        terms, counts = wanted.taken(*span)
+        assert terms.tolist() == matrix.indices[slice(*span)].tolist()
+        assert counts.tolist() == matrix.data[slice(*span)].tolist()
+
+
+def test_rows_of_nothing():
+    none, out_ptr, words = np.zeros(0, np.int32), np.ones(3, np.int64), np.zeros(0, np.uint32)
+    rows_by_term(np.zeros(1, np.int64), none, none, 16, out_ptr, words, np.zeros(0, np.int64), none.copy())
+    assert out_ptr.tolist() == [0, 0, 0]
+    out_ptr[:] = 1
+    terms_by_row(rows_of(csr_matrix((0, 2), dtype=np.int32)), out_ptr, none.copy(), none.copy())
     assert out_ptr.tolist() == [0, 0, 0]
 
 
@@ -195,32 +221,31 @@ def test_a_document_whose_evidence_comes_to_nothing_was_met(plans, kind, b, weig
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_score_candidates(matrix: csr_matrix, factors, kind: int):
+def test_score_candidates(matrix: csr_matrix, factors, kind: int, least_bits: int):
     A, B = factors[0], b_of(kind, factors[1])
     docs = np.array([5, 7, 0, 39, 5])
     weights = np.where(np.arange(N_TERMS) % 3 == 0, 0.0, np.linspace(-1, 1, N_TERMS))
     scores = np.full(len(docs), np.nan)
-    loops.score_candidates(*parts(matrix), docs, weights, A, B[docs], kind, scores)
+    loops.score_candidates(rows_of(matrix), docs, weights, A, B[docs], kind, scores)
     np.testing.assert_allclose(scores, (phi(kind, matrix.toarray(), A, B) @ weights)[docs], atol=1e-13)
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_background_scores(matrix: csr_matrix, factors, kind: int):
+def test_background_scores(matrix: csr_matrix, factors, kind: int, least_bits: int):
     A, B = factors[0], b_of(kind, factors[1])
     p = np.asarray(matrix.sum(axis=0)).ravel() / matrix.sum()
     scores = np.full(N_DOCS, np.nan)
-    loops.background_scores(*parts(matrix), p, A, B, kind, 3, 30, scores)
+    loops.background_scores(rows_of(matrix), p, A, B, kind, 3, 30, scores)
     np.testing.assert_allclose(scores[3:30], (phi(kind, matrix.toarray(), A, B) @ p)[3:30], atol=1e-14)
     assert np.isnan(scores[:3]).all() and np.isnan(scores[30:]).all()
 
 
-def test_copy_rows(matrix: csr_matrix):
-    ptr, terms, counts = parts(matrix)
+def test_copy_rows(matrix: csr_matrix, least_bits: int):
     docs = np.array([5, 7, 39, 0, 5])
     wanted = matrix[docs]
     out_ptr = wanted.indptr.astype(np.int64)
     out_terms, out_counts = np.empty(wanted.nnz, np.int32), np.empty(wanted.nnz, np.int32)
-    loops.copy_rows(terms, counts, ptr[docs], out_ptr, out_terms, out_counts)
+    loops.copy_rows(rows_of(matrix), docs, out_ptr, out_terms, out_counts)
     assert out_terms.tolist() == wanted.indices.tolist()
     assert out_counts.tolist() == wanted.data.tolist()
 
@@ -388,6 +413,7 @@ def test_every_compiled_loop_is_compared_here():
     compiled = {name for name, value in vars(loops).items() if isinstance(value, Compiled) and name[0] != "_"}
     tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
     parts = {"evidence", "first_at", "first_postings", "ordered", "score_narrow", "score_wide", "touched", "untouched"}
+    parts |= {"count_of", "term_of"}
     assert compiled <= tested | parts | {"select"}, compiled - tested
 
 

@@ -22,6 +22,7 @@ from sdretrieval.core import array_folder
 from sdretrieval.core.array_folder import ArrayFolder
 from sdretrieval.core.errors import IndexProblem, ParameterError
 from sdretrieval.core.times import UNDATED
+from sdretrieval.index import rows
 from sdretrieval.index import snapshot as module
 from sdretrieval.index.commit import latest_commit
 from sdretrieval.index.living import append_documents
@@ -33,6 +34,7 @@ from sdretrieval.ranking.engine import Engine, RankOptions
 from sdretrieval.ranking.query import Query
 from sdretrieval.ranking.registry import make_ranker
 
+EMPTY = "large_at", "large_counts", "block_starts"  # of few documents of short texts
 JANUARY = 1704067200000  # 2024-01-01T00:00:00Z in ms
 DOCUMENTS = [
     Document("b", "alpha beta beta gamma", JANUARY),
@@ -124,14 +126,17 @@ def test_from_counts_refuses_what_does_not_fit(arguments: tuple, message: str):
         Snapshot.from_counts(*arguments)
 
 
-@pytest.mark.parametrize("most", [65_534, 65_535, 70_000])
-def test_short_counts_and_larger_ones(tmp_path, most: int):
-    """Counts are kept in two bytes each where all of them are small; models see no difference."""
+@pytest.mark.parametrize(("most", "bits"), [(65_535, 16), (65_536, 16), (2**31 - 1, 16), (7, 30), (3, 30)])
+def test_counts_in_the_words_of_rows_and_larger_ones(tmp_path, monkeypatch, most: int, bits: int):
+    """Counts are kept in the bits that the terms leave where these are enough; models see no difference."""
+    monkeypatch.setattr(rows, "LEAST_BITS", bits)
     given = [[most, 1, 0], [2, 0, 7], [0, 3, 1]]
     made = Snapshot.from_counts(given, ["a", "b", "c"])
     again = load_snapshot(tmp_path / write_snapshot(tmp_path, made.arrays))
     for one in (made, again):
-        assert one.doc_counts.dtype == (np.uint16 if most == 65_534 else np.int32)
+        large = [count for row in given for count in row if count >= 1 << (32 - bits)]
+        assert one.rows.large_counts.tolist() == large
+        assert one.doc_counts.tolist() == [count for row in given for count in row if count]
         assert one.by_doc.dtype == np.int32 and one.by_doc.toarray().tolist() == given
         assert one.term_counts.tolist() == [most, 2, 1, 3, 7, 1]
     for name in ("bm25", "dph", "sd"):
@@ -175,7 +180,7 @@ def test_the_documents_of_a_term(monkeypatch):
         made = without_postings(Snapshot.from_counts(counts[:n_docs], list("abcde")))
         for term in range(5):
             assert made.docs_of(term).tolist() == np.flatnonzero(counts[:n_docs, term]).tolist()
-    for name, value in (("block_docs", 65_535), ("blocks", 2**31 - 1), ("blocks", -(2**31))):
+    for name, value in (("block_docs", 65_535), ("starts", 2**31 - 1), ("starts", -(2**31))):
         compact = made.compact
         monkeypatch.setattr(made, "compact", replace(compact, **{name: np.full_like(getattr(compact, name), value)}))
         with pytest.raises(IndexProblem, match="compact postings are not its counts"):
@@ -289,7 +294,7 @@ def test_rebuilding_on_request_replaces_the_files(snapped: Path):
 
 
 @java
-@pytest.mark.parametrize("name", [name for name in ARRAYS if name != "large_counts"])  # which is empty
+@pytest.mark.parametrize("name", [name for name in ARRAYS if name not in EMPTY])
 def test_one_flipped_bit_is_noticed_and_mended(snapped: Path, name: str):
     """Also in a snapshot that this process has found whole before: the file has changed since."""
     open_snapshot(snapped)
@@ -358,33 +363,40 @@ def hostile(arrays: dict[str, np.ndarray], name: str, change) -> dict[str, np.nd
 @pytest.mark.parametrize(
     ("name", "change", "told"),
     [
-        ("term_docs", lambda v: v.__setitem__(0, 3), "term_docs.bin points outside of doc_lengths"),
-        ("term_docs", lambda v: v.__setitem__(0, -1), "term_docs.bin points outside of doc_lengths"),
-        ("doc_terms", lambda v: v.__setitem__(1, 1 << 30), "doc_terms.bin points outside of cf"),
-        ("docid_order", lambda v: v.__setitem__(0, 3), "docid_order.bin points outside of doc_lengths"),
-        ("term_ptr", lambda v: v.__setitem__(1, 99), "term_ptr.bin does not ascend from 0 to the length of doc_terms"),
-        ("term_docs", lambda v: v[:-1], "term_docs.bin has 3 entries, doc_terms has 4"),
-        ("doc_counts", lambda v: v[:0], "doc_counts.bin has 0 entries, doc_terms has 4"),
-        ("doc_counts", lambda v: v.__setitem__(0, 0), "doc_counts.bin has a value below 1"),
-        ("large_counts", lambda v: np.ones(3, v.dtype), "large_counts.bin has 3 entries, doc_terms has 4"),
+        ("term_docs", lambda v: v.__setitem__(0, 3), "term_docs.bin points outside of times"),
+        ("term_docs", lambda v: v.__setitem__(0, -1), "term_docs.bin points outside of times"),
+        ("doc_words", lambda v: v.__setitem__(1, 1 << 16 | 3), "doc_words.bin points outside of cf"),
+        ("doc_words", lambda v: v.__setitem__(1, 1), "doc_words.bin has no counts where large_at has none"),
+        ("large_at", lambda v: np.array([0, 2], v.dtype), "doc_words.bin has no counts where large_at has none"),
+        ("large_at", lambda v: v.__setitem__(0, 3), "doc_words.bin has no counts where large_at has none"),
+        ("large_at", lambda v: v[:0], "doc_words.bin has no counts where large_at has none"),
+        ("docid_rank", lambda v: v.__setitem__(0, -1), "docid_rank.bin points outside of times"),
+        ("term_ptr", lambda v: v.__setitem__(1, 99), "term_ptr.bin does not ascend from 0 to the length of doc_words"),
+        ("term_docs", lambda v: v[:-1], "term_docs.bin has 3 entries, doc_words has 4"),
+        ("doc_words", lambda v: v[:-1], "term_ptr.bin does not ascend from 0 to the length of doc_words"),
+        ("large_counts", lambda v: v[:0], "large_counts.bin has 0 entries, large_at has 1"),
+        ("large_counts", lambda v: v.__setitem__(0, 0), "large_counts.bin has a value below 1"),
         ("doc_ptr", lambda v: v.__setitem__(0, 1), "doc_ptr.bin does not ascend from 0"),
         ("term_ptr", lambda v: v[:-1], "term_ptr.bin has 3 entries, cf has 3"),
         ("term_counts", lambda v: v.__setitem__(0, 0), "term_counts.bin has a value below 1"),
-        ("times", lambda v: v[1:], "times.bin has 2 entries, doc_lengths has 3"),
+        ("times", lambda v: v[1:], "term_docs.bin points outside of times"),
+        ("times", lambda v: np.append(v, 1), "docid_text_ptr.bin has 4 entries, times has 4"),
         ("docid_text", lambda v: v.__setitem__(0, 0xFF), "docid_text_ptr.bin points into docid_text, which is not"),
         ("docid_text_ptr", lambda v: v.__setitem__(1, 2), "docid_text_ptr.bin points into the middle of a character"),
-        ("block_docs", lambda v: v[:-1], "block_docs.bin has 3 entries, doc_terms has 4"),
-        ("blocks", lambda v: v[:-1], "blocks_ptr.bin does not ascend from 0 to the length of blocks"),
-        ("blocks_ptr", lambda v: v[:-1], "blocks_ptr.bin has 3 entries, cf has 3"),
+        ("block_docs", lambda v: v[:-1], "block_docs.bin has 3 entries, doc_words has 4"),
+        ("blocks", lambda v: v[:-1], "blocks.bin has 3 entries instead of 4"),
+        ("block_starts", lambda v: np.zeros(3, v.dtype), "block_starts.bin has 3 entries instead of 0"),
+        ("blocks_ptr", lambda v: v[:-1], "blocks_ptr.bin does not follow from the others"),
         ("blocks_ptr", lambda v: v.__setitem__(1, v[2]), "blocks_ptr.bin does not follow from the others"),
         ("cells", lambda v: v.__setitem__(3, 1 << 40), "cells.bin does not follow from the others"),
-        ("length_group", lambda v: v.__setitem__(0, 9), "length_group.bin does not follow from the others"),
-        ("docid_rank", lambda v: v.__setitem__(0, 9), "docid_rank.bin does not follow from the others"),
+        ("length_values", lambda v: v.__setitem__(0, -1), "length_values.bin has a value below 0"),
+        ("length_group", lambda v: v.__setitem__(0, 9), "length_group.bin points outside of length_values"),
+        ("docid_rank", lambda v: v.__setitem__(0, 9), "docid_rank.bin points outside of times"),
     ],
 )
 def test_a_snapshot_from_elsewhere_is_checked_before_any_loop_runs(tmp_path, name, change, told):
     """Its checksums are right: whoever made it wrote both."""
-    made = Snapshot.from_counts([[2, 1, 0], [0, 1, 0], [0, 0, 1]], ["a", "b", "c"], ["aä", "b", "c"])
+    made = Snapshot.from_counts([[70_000, 1, 0], [0, 1, 0], [0, 0, 1]], ["a", "b", "c"], ["aä", "b", "c"])
     whole = {**made.arrays, **derived_for_ranking(made.arrays)}
     SNAPSHOT.write(tmp_path / "mark", hostile(whole, name, change), fingerprint="mark")
     with pytest.raises(IndexProblem, match=told):
@@ -392,13 +404,16 @@ def test_a_snapshot_from_elsewhere_is_checked_before_any_loop_runs(tmp_path, nam
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("block_docs", 65_535), ("block_cells", 255), ("blocks", 2**31 - 1), ("blocks", -(2**31))]
+    ("name", "value"),
+    [("block_docs", 65_535), ("block_cells", 255), ("blocks", 255)]
+    + [("block_starts", 2**31 - 1), ("block_starts", -(2**31))],
 )
 def test_compact_postings_from_elsewhere_do_no_harm(tmp_path, monkeypatch, name, value):
     """They are walked as they are, within bounds; that they are others than the counts' is found when asked for."""
     monkeypatch.setattr("sdretrieval.ranking.engine.BOUNDS_FROM", 1)
     rng = np.random.default_rng(3)
     counts = rng.poisson(0.7, (300, 12))
+    counts[:, 2] = np.arange(300) < 3  # a rare word
     made = Snapshot.from_counts(counts, [f"w{i:02}" for i in range(12)])
     whole = {**made.arrays, **derived_for_ranking(made.arrays)}
     SNAPSHOT.write(tmp_path / "mark", hostile(whole, name, lambda v: v.fill(value)), fingerprint="mark")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,20 +16,24 @@ from sdretrieval.core.errors import IndexProblem, JavaError
 from sdretrieval.core.jvm import run_java
 from sdretrieval.core.packed_strings import PackedStrings, byte_order
 from sdretrieval.core.times import parse_time
-from sdretrieval.index.snapshot_format import EXPORTED, FEW_POSTINGS, LARGEST_SHORT, SNAPSHOT, derived_for_ranking
+from sdretrieval.index.rows import bits_of_terms, rows_by_term
+from sdretrieval.index.snapshot_format import EXPORTED, FEW_POSTINGS, SNAPSHOT, derived_for_ranking, grouped, inverse
 
 JAVA_FOLDER = Path(__file__).parent / "java"
 CONTENTS_FIELD = "contents"
+NARROWED = "term_text_ptr", "term_ptr", "cf", "docid_text_ptr"  # of what was exported
 TIME_FIELD = "sdr_time"  # written by sdretrieval/index/lucene/indexing.py
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What became of an export: the ``segments_N`` it is of, its segments, and how many dates could not be read."""
+    """What became of an export: the ``segments_N`` it is of, its segments, how many dates could not be read, and the
+    types of its arrays."""
 
     commit: str
     segments: list[str]
     unparsed_dates: int
+    types: dict[str, str]
 
 
 def export_index(
@@ -43,8 +47,7 @@ def export_index(
     if earlier is not None and int(told["kept"]):
         append_to(earlier, int(told["kept"]), folder)
     unparsed = _parse_dates(folder) if date_field else 0
-    _add_by_document(folder)
-    return Exported(told["commit"], told["segments"].split(), unparsed)
+    return Exported(told["commit"], told["segments"].split(), unparsed, _add_derived(folder))
 
 
 def run_exporter(index: Path, folder: Path, date_field: str, known: Sequence[str] = ()) -> dict[str, str]:
@@ -100,6 +103,7 @@ def append_to(earlier: Path, n_docs: int, folder: Path) -> None:
     docids = sorted_strings.joined(first, PackedStrings(new["docid_text"], new["docid_text_ptr"]))
     made = {"term_text": words.data, "term_text_ptr": words.ptr, "term_ptr": ptr, "cf": total}
     made |= {"docid_text": docids.data, "docid_text_ptr": docids.ptr}
+    old["doc_lengths"] = old["length_values"][old["length_group"]]
     made |= {name: np.concatenate([old[name][:n_docs], new[name]]) for name in ("doc_lengths", "times")}
     for name, values in made.items():
         values.astype(EXPORTED[name]).tofile(array_file(folder, name))
@@ -121,23 +125,27 @@ def _parse_dates(folder: Path) -> int:
     return unparsed
 
 
-def _add_by_document(folder: Path) -> None:
-    """What the exporter leaves to us: the documents x terms direction, the order of the docids, what ranking walks."""
-    from sdretrieval.index.sparse import transpose  # compiled, and only a build needs it
-
+def _add_derived(folder: Path) -> dict[str, str]:
+    """What the exporter leaves to us: the rows of documents, the order of the docids, what ranking walks; the types
+    of all arrays."""
     given = map_arrays(folder, EXPORTED)
-    n_docs, n_postings = len(given["doc_lengths"]), len(given["term_docs"])
-    made = [SNAPSHOT.create(folder, "doc_ptr", n_docs + 1)]
-    names = ["doc_counts", "large_counts"]
-    if given["term_counts"].max(initial=0) > LARGEST_SHORT:
-        names.reverse()
-    made += [SNAPSHOT.create(folder, name, n_postings) for name in ("doc_terms", names[0])]
-    SNAPSHOT.create(folder, names[1], 0)
-    transpose(given["term_ptr"], given["term_docs"], given["term_counts"], *made)
-    order = byte_order(given["docid_text"], given["docid_text_ptr"]).astype("<i4")
-    order.tofile(array_file(folder, "docid_order"))
-    for name, array in derived_for_ranking({**given, "docid_order": order}).items():
-        array.astype(SNAPSHOT.types[name], copy=False).tofile(array_file(folder, name))
-    if n_postings > FEW_POSTINGS:  # what is in the rows
-        for name in ("term_docs", "term_counts"):
-            os.truncate(array_file(folder, name), 0)
+    made = _rows(folder, given) | grouped(given["doc_lengths"])
+    made["docid_rank"] = inverse(byte_order(given["docid_text"], given["docid_text_ptr"]))
+    made |= derived_for_ranking({**given, **made})
+    made |= {name: np.array(given[name]) for name in NARROWED}
+    if len(given["term_docs"]) > FEW_POSTINGS:  # what is in the rows
+        made |= {name: given[name][:0] for name in ("term_docs", "term_counts")}
+    array_file(folder, "doc_lengths").unlink()
+    del made["doc_words"]  # on disk
+    return {name: SNAPSHOT.put(folder, name, array) for name, array in made.items()}
+
+
+def _rows(folder: Path, given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The rows of documents; their words are on disk."""
+    bits, counts = bits_of_terms(len(given["cf"])), given["term_counts"]
+    n_large = np.count_nonzero(counts >= 1 << (32 - bits))
+    ptr, words = np.empty(len(given["times"]) + 1, np.int64), SNAPSHOT.create(folder, "doc_words", len(counts))
+    at, large = np.empty(n_large, np.int64), np.empty(n_large, np.int32)
+    rows_by_term(given["term_ptr"], given["term_docs"], counts, bits, ptr, words, at, large)
+    order = np.argsort(at)
+    return {"doc_ptr": ptr, "doc_words": words, "large_at": at[order], "large_counts": large[order]}

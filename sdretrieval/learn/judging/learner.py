@@ -54,13 +54,13 @@ class Features:
     @classmethod
     def of(cls, snapshot: Snapshot, first_counts: int = FIRST_COUNTS) -> Features:
         s, idf = snapshot, 1.0 + np.log((1.0 + snapshot.n_docs) / (1.0 + snapshot.df))
-        counts, by_term = (_bytes(each) for each in (s.doc_counts[: s.doc_ptr[-1]], s.term_counts))
+        counts, by_term = (_bytes(each) for each in (s.rows.taken(0, s.doc_ptr[-1])[1], s.term_counts))
         if first_counts and (found := _positions(s)) is not None:
-            where = (*found.rows, found.starts, found.low, found.high)
+            where = (s.rows, found.starts, found.low, found.high)
             if not raise_first(*where, FIRST, first_counts, s.term_ptr, s.term_docs, counts, by_term):
                 raise IndexProblem("the counts by word are not those by document", remedy="Delete its snapshot.")
         inverse = np.empty(s.n_docs, np.float32)
-        inverse_norms(s.doc_ptr, s.doc_terms, counts, idf, _LUT, inverse)
+        inverse_norms(s.rows, counts, idf, _LUT, inverse)
         return cls(s, counts, by_term, idf, inverse)
 
     @cached_property
@@ -79,9 +79,8 @@ class Features:
 
     def row(self, doc: int) -> tuple[np.ndarray, np.ndarray]:
         """The terms of a document, and their features."""
-        part = slice(int(self.snapshot.doc_ptr[doc]), int(self.snapshot.doc_ptr[doc + 1]))
-        terms = np.asarray(self.snapshot.doc_terms[part])
-        return terms, self._weighed(terms, self.counts[part]) * self.inverse[doc]
+        (terms, _), first = self.snapshot.row(doc), int(self.snapshot.doc_ptr[doc])
+        return terms, self._weighed(terms, self.counts[first : first + len(terms)]) * self.inverse[doc]
 
     def text(self, words: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
         """The same of a text outside the collection, of its analysed words; unknown ones are left out."""

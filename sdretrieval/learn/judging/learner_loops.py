@@ -11,33 +11,34 @@ from math import sqrt
 import numpy as np
 
 from sdretrieval.core.compiled import njit
+from sdretrieval.index.rows import count_of, term_of
 
 
 @njit(cache=True, nogil=True)
-def inverse_norms(ptr, terms, counts, idf, lut, inverse):
-    for d in range(len(ptr) - 1):
+def inverse_norms(rows, counts, idf, lut, inverse):
+    for d in range(len(rows.ptr) - 1):
         total = 0.0
-        for p in range(ptr[d], ptr[d + 1]):
-            x = lut[counts[p]] * idf[terms[p]]
+        for p in range(rows.ptr[d], rows.ptr[d + 1]):
+            x = lut[counts[p]] * idf[term_of(rows.words[p], rows)]
             total += x * x
         inverse[d] = 1.0 / sqrt(total) if total > 0.0 else 0.0
 
 
 @njit(cache=True, nogil=True)
-def raise_first(doc_ptr, doc_terms, counts, starts, low, high, first, more, ptr, docs, by_doc, by_term):
+def raise_first(rows, starts, low, high, first, more, ptr, docs, by_doc, by_term):
     """Words among the ``first`` places of a document count ``more`` times more. False where arrays do not fit."""
     at = ptr[:-1].copy()  # the documents of a word come in the order of their numbers
-    for d in range(len(doc_ptr) - 1):
+    for d in range(len(rows.ptr) - 1):
         place = starts[d]
-        for k in range(doc_ptr[d], doc_ptr[d + 1]):
-            t = doc_terms[k]
-            if place + counts[k] > starts[d + 1] or at[t] >= ptr[t + 1] or docs[at[t]] != d:
+        for k in range(rows.ptr[d], rows.ptr[d + 1]):
+            t, count = term_of(rows.words[k], rows), count_of(rows.words[k], k, rows)
+            if place + count > starts[d + 1] or at[t] >= ptr[t + 1] or docs[at[t]] != d:
                 return False
             early = 0
-            for q in range(place, place + counts[k]):
+            for q in range(place, place + count):
                 early += low[q] < first and (len(high) == 0 or high[q] == 0)
-            place += counts[k]
-            by_doc[k] = min(counts[k] + more * early, 255)
+            place += count
+            by_doc[k] = min(count + more * early, 255)
             by_term[at[t]] = by_doc[k]
             at[t] += 1
     return True

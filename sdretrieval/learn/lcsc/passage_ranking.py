@@ -83,7 +83,7 @@ class PassageRanker(Wrapper):
 
     def scores(self, places: Places, engine: Engine, query: Query, docs: np.ndarray) -> np.ndarray:
         """The scores of documents, with themes and passages."""
-        lengths = np.asarray(engine.snapshot.doc_lengths, dtype=np.float64)[docs]
+        lengths = engine.snapshot.lengths_of(docs).astype(np.float64)
         counts = places.counts(query.terms, docs)
         alpha = self.topic_weight if places.topics is not None else 0.0
         own = (1.0 - alpha) * counts

@@ -68,11 +68,10 @@ def index_stream(snapshot: Snapshot, background: Background) -> tuple[Iterator[S
 
 def index_document(snapshot: Snapshot, row: int, numbers: np.ndarray) -> StreamDocument:
     """A document of an index; ``numbers`` are the background's for the index's words."""
-    span = slice(int(snapshot.doc_ptr[row]), int(snapshot.doc_ptr[row + 1]))
-    time = int(snapshot.times[row])
+    time, (terms, counts) = int(snapshot.times[row]), snapshot.row(row)
     return StreamDocument.make(
         snapshot.docids[row],
-        numbers[snapshot.doc_terms[span]],
-        snapshot.doc_counts[span],
+        numbers[terms],
+        counts,
         None if time == UNDATED else time,
     )

@@ -122,7 +122,7 @@ class SequentialDependence(Ranker):
         idf = bm25_idf(len(docs), statistics.n_docs)
         if self.mode == "anserini":
             idf = weighting.term_factors(statistics, np.unique(terms)).sum()
-        return weighting.phi(counts, idf, weighting.doc_factors(statistics, engine.snapshot.doc_lengths[docs]))
+        return weighting.phi(counts, idf, weighting.doc_factors(statistics, engine.snapshot.lengths_of(docs)))
 
 
 class WindowHooks(Hooks):
