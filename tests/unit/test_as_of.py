@@ -69,7 +69,7 @@ def test_spans_are_counted_once_for_all_who_ask(monkeypatch):
     _, _, snapshot = collection()
     first = PastStatistics(snapshot).at(900)
     counted, count = [], past_statistics._count_rows
-    monkeypatch.setattr(past_statistics, "_count_rows", lambda *given: (counted.append(len(given[3])), count(*given)))
+    monkeypatch.setattr(past_statistics, "_count_rows", lambda *given: (counted.append(len(given[1])), count(*given)))
     again = PastStatistics(snapshot, inclusive=True).at(899)
     assert np.array_equal(first.cf, again.cf)
     assert sum(counted) <= 7 // 2  # what a whole step is short of, or too much by
