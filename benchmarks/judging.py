@@ -243,7 +243,7 @@ def part_clicks(args: argparse.Namespace) -> None:
 def _first(snapshot: Snapshot, n: int) -> Snapshot:
     """The first documents of a collection, with all of its words."""
     arrays, kept = snapshot.arrays, snapshot.term_docs < n
-    by_document = {name: arrays[name][:n] for name in ("doc_lengths", "times")} | {
+    by_document = {name: arrays[name][:n] for name in ("length_group", "times")} | {
         "doc_ptr": arrays["doc_ptr"][: n + 1]
     }
     by_term = {"term_docs": snapshot.term_docs[kept], "term_counts": snapshot.term_counts[kept]}

@@ -34,7 +34,7 @@ from pathlib import Path
 import sdretrieval.index.snapshot as s
 from sdretrieval.core import jvm
 from sdretrieval.index.lucene import export
-from sdretrieval.index.sparse import transpose  # compiled code is loaded from its cache
+from sdretrieval.index.rows import rows_by_term  # compiled code is loaded from its cache
 
 jvm.start_jvm()
 

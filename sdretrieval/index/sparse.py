@@ -26,6 +26,24 @@ def postings_by_term(arrays: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.n
 
 
 @njit(cache=True, nogil=True)
+def transpose(ptr, columns, counts, out_ptr, out_columns, out_counts):
+    """A sparse matrix by rows to the same by columns (counting sort): rows come out ascending in each column."""
+    n = len(out_ptr) - 1
+    out_ptr[:] = 0
+    for k in range(len(columns)):
+        out_ptr[columns[k] + 1] += 1
+    for j in range(n):
+        out_ptr[j + 1] += out_ptr[j]
+    cursor = out_ptr[:-1].copy()
+    for i in range(len(ptr) - 1):
+        for k in range(ptr[i], ptr[i + 1]):
+            place = cursor[columns[k]]
+            out_columns[place] = i
+            out_counts[place] = counts[k]
+            cursor[columns[k]] = place + 1
+
+
+@njit(cache=True, nogil=True)
 def counts_below(ptr, columns, counts, limit):
     """How many entries of each row stand in columns below ``limit``, and their sums. Columns ascend in a row."""
     n = np.zeros(len(ptr) - 1, dtype=np.int64)

@@ -11,6 +11,7 @@ from sdretrieval.core.array_folder import read_only
 from sdretrieval.core.compiled import Compiled
 from sdretrieval.index import rows as rows_module
 from sdretrieval.index.rows import Rows, packed, rows_by_term, terms_by_row
+from sdretrieval.index.sparse import transpose
 from sdretrieval.ranking import loops
 
 N_DOCS, N_TERMS = 40, 60
@@ -58,6 +59,24 @@ def b_of(kind: int, B: np.ndarray) -> np.ndarray:
     if kind == loops.DIVERGING:  # one by the length of a document, which has more words than one
         return 0.1 / (1 + np.abs(B))
     return B if kind == loops.FLOORED else np.abs(B) + 0.1
+
+
+def test_transpose(matrix: csr_matrix):
+    ptr, terms, counts = parts(matrix)
+    out = np.empty(N_TERMS + 1, np.int64), np.empty(matrix.nnz, np.int32), np.empty(matrix.nnz, np.int32)
+    transpose(ptr, terms, counts, *out)
+    wanted = matrix.T.tocsr()
+    wanted.sort_indices()
+    assert out[0].tolist() == wanted.indptr.tolist()
+    assert out[1].tolist() == wanted.indices.tolist()
+    assert out[2].tolist() == wanted.data.tolist()
+
+
+def test_transpose_of_nothing():
+    out_ptr = np.ones(3, np.int64)
+    nothing = np.zeros(0, np.int32)
+    transpose(np.zeros(1, np.int64), nothing, nothing, out_ptr, nothing.copy(), nothing.copy())
+    assert out_ptr.tolist() == [0, 0, 0]
 
 
 @pytest.fixture(params=[16, 30], ids=["all counts in the words", "most in a list"])

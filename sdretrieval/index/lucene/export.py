@@ -129,23 +129,23 @@ def _add_derived(folder: Path) -> dict[str, str]:
     """What the exporter leaves to us: the rows of documents, the order of the docids, what ranking walks; the types
     of all arrays."""
     given = map_arrays(folder, EXPORTED)
-    made = _rows(folder, given) | grouped(given["doc_lengths"])
-    made["docid_rank"] = inverse(byte_order(given["docid_text"], given["docid_text_ptr"]))
+    made = {"docid_rank": inverse(byte_order(given["docid_text"], given["docid_text_ptr"]))}
+    made |= SNAPSHOT.fitted(grouped(given["doc_lengths"])) | _rows(folder, given)
     made |= derived_for_ranking({**given, **made})
-    made |= {name: np.array(given[name]) for name in NARROWED}
+    types = {name: SNAPSHOT.put(folder, name, array) for name, array in made.items()}
+    types |= {name: SNAPSHOT.put(folder, name, np.array(given[name])) for name in NARROWED}
     if len(given["term_docs"]) > FEW_POSTINGS:  # what is in the rows
-        made |= {name: given[name][:0] for name in ("term_docs", "term_counts")}
+        types |= {name: SNAPSHOT.put(folder, name, given[name][:0]) for name in ("term_docs", "term_counts")}
     array_file(folder, "doc_lengths").unlink()
-    del made["doc_words"]  # on disk
-    return {name: SNAPSHOT.put(folder, name, array) for name, array in made.items()}
+    return types
 
 
 def _rows(folder: Path, given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The rows of documents; their words are on disk."""
+    """The rows of documents, but for their words, which are on disk."""
     bits, counts = bits_of_terms(len(given["cf"])), given["term_counts"]
     n_large = np.count_nonzero(counts >= 1 << (32 - bits))
     ptr, words = np.empty(len(given["times"]) + 1, np.int64), SNAPSHOT.create(folder, "doc_words", len(counts))
     at, large = np.empty(n_large, np.int64), np.empty(n_large, np.int32)
     rows_by_term(given["term_ptr"], given["term_docs"], counts, bits, ptr, words, at, large)
     order = np.argsort(at)
-    return {"doc_ptr": ptr, "doc_words": words, "large_at": at[order], "large_counts": large[order]}
+    return SNAPSHOT.fitted({"doc_ptr": ptr, "large_at": at[order], "large_counts": large[order]})
