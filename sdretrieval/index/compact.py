@@ -27,11 +27,8 @@ import numpy as np
 
 from sdretrieval.core.compiled import njit
 from sdretrieval.core.errors import IndexProblem
-from sdretrieval.index.snapshot_format import SNAPSHOT
 from sdretrieval.index.sparse import postings_by_term
 
-# Their names in a snapshot, as snapshot_format.py has them with their types.
-COMPACT = ("block_docs", "block_cells", "blocks", "block_starts", "blocks_ptr", "cells", "length_values", "length_group")
 BITS = 16
 FEW = 250_000  # postings: what NumPy and plain loops are done with before numba is imported
 COMMON = 4  # postings a block; of a word of fewer it takes less room to say the block of each
@@ -61,7 +58,8 @@ class Compact:
         """The documents that have a term, ascending; ``term_ptr`` as in the snapshot."""
         docs, at = self.block_docs[term_ptr[term] : term_ptr[term + 1]].astype(np.int64), self.ptr[term]
         if len(docs) > COMMON * self.n_blocks:
-            sizes = np.diff(self.starts[at : at + 2 * self.n_blocks + 1].astype(np.int64))
+            edges: np.ndarray = self.starts[at : at + 2 * self.n_blocks + 1].astype(np.int64)
+            sizes = edges[1:] - edges[:-1]
             fits = sizes.min() >= 0 and sizes.sum() == len(docs)
             block = np.repeat(np.arange(2 * self.n_blocks) >> 1, sizes) if fits else sizes[:0]
         else:
@@ -74,10 +72,9 @@ class Compact:
 
     @classmethod
     def of(cls, arrays: Mapping[str, np.ndarray]) -> Compact:
-        """From the arrays of a snapshot: those of its files, or made from its postings where it is in memory."""
-        if COMPACT[0] not in arrays:
-            arrays = {**arrays, **SNAPSHOT.fitted(compact_arrays(arrays))}
-        docs, cells, blocks, starts, ptr, bounds, lengths, group = (arrays[name] for name in COMPACT)
+        """From the arrays of a snapshot."""
+        names = "block_docs block_cells blocks block_starts blocks_ptr cells length_values length_group".split()
+        docs, cells, blocks, starts, ptr, bounds, lengths, group = (arrays[name] for name in names)
         return cls(docs, cells, blocks, starts, ptr, bounds.reshape(256, 4), lengths, group)
 
 
@@ -86,8 +83,9 @@ def compact_arrays(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     (term_docs, term_counts), outline = postings_by_term(arrays), compact_outline(arrays)
     group, n_blocks = arrays["length_group"], _n_blocks(arrays["length_group"])
     _, cell_of, class_of = _cells(arrays["length_values"], group)
-    n_rare, n_starts = block_sizes(arrays)
-    blocks, starts = np.zeros(n_rare, np.min_scalar_type(n_blocks)), np.zeros(n_starts, np.int32)
+    size = block_sizes(arrays)
+    blocks = np.zeros(size["blocks"], np.min_scalar_type(n_blocks))
+    starts = np.zeros(size["block_starts"], np.int32)
     docs, codes = np.empty(len(term_docs), np.uint16), np.empty(len(term_docs), np.uint8)
     given = arrays["term_ptr"], term_docs, term_counts, group
     encode = _encode_few if len(term_docs) <= FEW else _encode
@@ -102,10 +100,10 @@ def compact_outline(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {"blocks_ptr": ends - sizes, "cells": _cells(arrays["length_values"], arrays["length_group"])[0].ravel()}
 
 
-def block_sizes(arrays: Mapping[str, np.ndarray]) -> tuple[int, int]:
-    """How many entries ``blocks`` and ``starts`` have."""
+def block_sizes(arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
+    """How many entries those two have that say where the blocks are."""
     is_common, sizes = _block_sizes(arrays)
-    return int(sizes[~is_common].sum()), int(sizes[is_common].sum())
+    return {"blocks": int(sizes[~is_common].sum()), "block_starts": int(sizes[is_common].sum())}
 
 
 def _block_sizes(arrays: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ for these is 0 there, and in a list of its own. So whoever reads a row reads one
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -53,7 +53,7 @@ def bits_of_terms(n_terms: int) -> int:
     return max(LEAST_BITS, (n_terms - 1).bit_length())
 
 
-def packed(terms: np.ndarray, counts: np.ndarray, n_terms: int) -> dict[str, np.ndarray]:
+def packed_rows(terms: np.ndarray, counts: np.ndarray, n_terms: int) -> dict[str, np.ndarray]:
     """The arrays of a snapshot that hold the words of rows."""
     bits = bits_of_terms(n_terms)
     at = np.flatnonzero(counts >> (32 - bits))
@@ -67,15 +67,12 @@ def packing_problem(words: np.ndarray, arrays: Mapping[str, np.ndarray]) -> str 
     n_terms = len(arrays["cf"])
     mask = (1 << bits_of_terms(n_terms)) - 1
     at: list[np.ndarray] = [np.zeros(0, np.int64)]
-    for first, part in _parts(words):
+    for first in range(0, len(words), AT_ONCE):
+        part = words[first : first + AT_ONCE]
         if (part & mask).max() >= n_terms:
             return "points outside of cf"
         at.append(first + np.flatnonzero(part <= mask))
     return None if np.array_equal(np.concatenate(at), arrays["large_at"]) else "has no counts where large_at has none"
-
-
-def _parts(words: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    return ((first, words[first : first + AT_ONCE]) for first in range(0, len(words), AT_ONCE))
 
 
 @njit(inline="always")
@@ -92,14 +89,7 @@ def count_of(word, k, rows):
 
 @njit(cache=True, nogil=True)
 def _large_count(k, rows):
-    low, high = 0, len(rows.large_at)
-    while low < high:
-        middle = (low + high) // 2
-        if rows.large_at[middle] < k:
-            low = middle + 1
-        else:
-            high = middle
-    return np.int64(rows.large_counts[low])
+    return np.int64(rows.large_counts[np.searchsorted(rows.large_at, k)])
 
 
 @njit(cache=True, nogil=True)

@@ -34,7 +34,7 @@ from sdretrieval.index.commit import Commit, latest_commit, snapshot_folder
 from sdretrieval.index.lucene.analysis import analyze
 from sdretrieval.index.lucene.committing import clear_abandoned
 from sdretrieval.index.lucene.export import export_index
-from sdretrieval.index.rows import Rows, packed, row_values
+from sdretrieval.index.rows import Rows, packed_rows, row_values
 from sdretrieval.index.snapshot_format import FORMAT, SNAPSHOT, grouped, inverse, snapshot_problem
 from sdretrieval.index.sparse import postings_by_term
 from sdretrieval.index.statistics import Statistics
@@ -114,8 +114,8 @@ class Snapshot:
     def doc_lengths(self) -> np.ndarray:
         return read_only(self.length_values[self.length_group])
 
-    def lengths_of(self, docs: np.ndarray) -> np.ndarray:
-        """The lengths of some documents."""
+    def lengths_of(self, docs: np.ndarray | int) -> np.ndarray:
+        """The lengths of some documents, or of one."""
         return self.length_values[self.length_group[docs]]
 
     @property
@@ -160,9 +160,10 @@ class Snapshot:
     @cached_property
     def compact(self) -> Compact:
         """The postings in three bytes, for ranking."""
-        from sdretrieval.index.compact import Compact  # compiled, and only ranking needs it
+        from sdretrieval.index.compact import Compact, compact_arrays  # compiled, and only ranking needs it
 
-        return Compact.of(self.arrays)
+        is_kept = "block_docs" in self.arrays
+        return Compact.of(self.arrays if is_kept else {**self.arrays, **SNAPSHOT.fitted(compact_arrays(self.arrays))})
 
     @cached_property
     def is_dated(self) -> bool:
@@ -267,7 +268,7 @@ class Snapshot:
         terms = PackedStrings.pack([vocabulary[i] for i in order], is_sorted=True)
         arrays = {
             "doc_ptr": matrix.indptr,
-            **packed(matrix.indices, matrix.data, len(terms)),
+            **packed_rows(matrix.indices, matrix.data, len(terms)),
             "term_ptr": columns.indptr,
             "term_docs": columns.indices,
             "term_counts": columns.data,

@@ -61,13 +61,13 @@ LONGEST = 1 << 24  # words of a document: more are looked for by sorting
 _PER_TERM, _PER_DOC, _PER_POSTING = "cf", "times", "doc_words"
 
 
-def _is_sized(which: int) -> Callable[[np.ndarray, Mapping[str, np.ndarray]], str | None]:
-    """A check that one of the arrays of compact.block_sizes is as long as that says."""
+def _size_problem(name: str) -> Callable[[np.ndarray, Mapping[str, np.ndarray]], str | None]:
+    """A check that an array of compact.py is as long as df and the number of documents say."""
 
     def check(values: np.ndarray, arrays: Mapping[str, np.ndarray]) -> str | None:
         from sdretrieval.index.compact import block_sizes  # as in derived_for_ranking
 
-        wanted = block_sizes(arrays)[which]
+        wanted = block_sizes(arrays)[name]
         return None if len(values) == wanted else f"has {len(values)} entries instead of {wanted}"
 
     return check
@@ -88,8 +88,8 @@ RULES = {  # what compiled loops rely on; an array without a rule has its checks
     "large_counts": Rule(length_of="large_at", at_least=1),
     "block_docs": Rule(length_of=_PER_POSTING),
     "block_cells": Rule(length_of=_PER_POSTING),
-    "blocks": Rule(check=_is_sized(0)),
-    "block_starts": Rule(check=_is_sized(1)),
+    "blocks": Rule(check=_size_problem("blocks")),
+    "block_starts": Rule(check=_size_problem("block_starts")),
 }
 
 

@@ -30,9 +30,7 @@ def places_by_document(ptr, docs, counts, places, starts, low, high):
 
 
 @njit(cache=True, nogil=True)
-def count_windows(
-    docs, rows, starts, low, high, terms, pairs, gap, width, graded, ordered, near
-):
+def count_windows(docs, rows, starts, low, high, terms, pairs, gap, width, graded, ordered, near):
     """How often the second word of a pair follows the first, and how often they are near in any order.
 
     ``terms`` ascend, ``pairs`` are places among them. In order: for each place of the first word the next one of the

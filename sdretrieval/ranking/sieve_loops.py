@@ -41,7 +41,8 @@ def sift(
     docs, group, first, stop, allowed, used, place, A, B, kind, weights, steps, logs, static, share, g, mass, plans,
     depth,
 ):  # fmt: skip
-    """Of the documents first..stop, whose rows ``docs`` has, the ``depth`` with the highest bounds, for each plan; and what bounds the others.
+    """Of the documents first..stop, whose rows are in ``docs``, the ``depth`` with the highest bounds, for each plan;
+    and what bounds the others.
 
     Returns documents, how many there are for each of the ``plans``, which have the first lanes, and the least bound
     kept where any was left out (-inf where none was).

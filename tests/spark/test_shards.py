@@ -155,11 +155,11 @@ def test_an_address_is_no_folder():
 
 def test_a_lost_or_shortened_file_of_a_shard_is_named(tmp_path):
     collection = write_collection(tmp_path / "c", Sharding(3).shards(3))
-    next((tmp_path / "c").glob("shard-00001.snapshot/*/doc_terms.bin")).unlink()
+    next((tmp_path / "c").glob("shard-00001.snapshot/*/doc_words.bin")).unlink()
     cut = next((tmp_path / "c").glob("shard-00002.snapshot/*/term_docs.bin"))
     cut.write_bytes(cut.read_bytes()[:-4])
     for number, told in (
-        (1, r"shard-00001 \(2 of 3\) of .*doc_terms.bin is missing"),
+        (1, r"shard-00001 \(2 of 3\) of .*doc_words.bin is missing"),
         (2, r"shard-00002 \(3 of 3\).*term_docs.bin has \d+ bytes instead of"),
     ):
         with pytest.raises(IndexProblem, match=told) as caught:

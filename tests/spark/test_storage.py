@@ -442,14 +442,14 @@ def test_what_passes_is_tried_again_and_what_stays_is_said_plainly(spark, built,
 def test_a_lost_file_is_named(spark, built, there):
     address, folder = "viewfs://cluster/data/broken", there / "broken"
     shutil.copytree(built, folder)
-    lost = next(folder.glob("shard-00001.snapshot/*/doc_terms.bin"))
+    lost = next(folder.glob("shard-00001.snapshot/*/doc_words.bin"))
     lost.unlink()
     shutil.rmtree(folder / "shard-00000.snapshot")
     collection = open_collection(address, spark)
     with pytest.raises(IndexProblem) as caught:
         OnSpark(collection, spark).ask(n_docs, None, {1: None})
     inside = f"{address}/shard-00001.snapshot/{lost.parent.name}"
-    assert f"shard shard-00001 (2 of 3) of {address}: {inside}: doc_terms.bin" in str(caught.value)
+    assert f"shard shard-00001 (2 of 3) of {address}: {inside}: doc_words.bin" in str(caught.value)
     assert "--resume" in str(caught.value)
     for client in (collection, collection.for_workers()):
         with pytest.raises(IndexProblem, match=rf"shard-00000 \(1 of 3\).*{address}/shard-00000.sna"):

@@ -10,7 +10,7 @@ from sdretrieval.collection.records import rank_order
 from sdretrieval.core.array_folder import read_only
 from sdretrieval.core.compiled import Compiled
 from sdretrieval.index import rows as rows_module
-from sdretrieval.index.rows import Rows, packed, rows_by_term, terms_by_row
+from sdretrieval.index.rows import Rows, packed_rows, rows_by_term, terms_by_row
 from sdretrieval.index.sparse import transpose
 from sdretrieval.ranking import loops
 
@@ -88,7 +88,7 @@ def least_bits(request, monkeypatch) -> int:
 def rows_of(m: csr_matrix) -> Rows:
     """As in a snapshot, of that vocabulary."""
     ptr, terms, counts = parts(m)
-    arrays = {"doc_ptr": ptr, "cf": np.ones(m.shape[1]), **packed(terms, counts, m.shape[1])}
+    arrays = {"doc_ptr": ptr, "cf": np.ones(m.shape[1]), **packed_rows(terms, counts, m.shape[1])}
     return Rows.of({name: read_only(values) for name, values in arrays.items()})
 
 

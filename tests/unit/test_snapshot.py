@@ -405,8 +405,13 @@ def test_a_snapshot_from_elsewhere_is_checked_before_any_loop_runs(tmp_path, nam
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("block_docs", 65_535), ("block_cells", 255), ("blocks", 255)]
-    + [("block_starts", 2**31 - 1), ("block_starts", -(2**31))],
+    [
+        ("block_docs", 65_535),
+        ("block_cells", 255),
+        ("blocks", 255),
+        ("block_starts", 2**31 - 1),
+        ("block_starts", -(2**31)),
+    ],
 )
 def test_compact_postings_from_elsewhere_do_no_harm(tmp_path, monkeypatch, name, value):
     """They are walked as they are, within bounds; that they are others than the counts' is found when asked for."""

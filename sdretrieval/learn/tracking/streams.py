@@ -69,9 +69,4 @@ def index_stream(snapshot: Snapshot, background: Background) -> tuple[Iterator[S
 def index_document(snapshot: Snapshot, row: int, numbers: np.ndarray) -> StreamDocument:
     """A document of an index; ``numbers`` are the background's for the index's words."""
     time, (terms, counts) = int(snapshot.times[row]), snapshot.row(row)
-    return StreamDocument.make(
-        snapshot.docids[row],
-        numbers[terms],
-        counts,
-        None if time == UNDATED else time,
-    )
+    return StreamDocument.make(snapshot.docids[row], numbers[terms], counts, None if time == UNDATED else time)
