@@ -2,9 +2,9 @@
 
 Each array is a file ``<name>.bin`` of little-endian numbers. A file of notes in JSON is written last; it has the
 format, and the size, type and checksum (XXH3, 64 bits) of each array. A folder without notes, or with a file of
-another size, is not whole. Contents are checked when a folder is first opened by a process tree, a large one by this user since the
-machine was started, and when it has changed since: checksums, and the :class:`Rule` of each array, so that no compiled
-loop walks out of one, whoever wrote the folder.
+another size, is not whole. Contents are checked when a folder is first opened by a process tree, a large one by this
+user since the machine was started, and when it has changed since: checksums, and the :class:`Rule` of each array, so
+that no compiled loop walks out of one, whoever wrote the folder.
 """
 
 from __future__ import annotations
