@@ -27,7 +27,7 @@ from sdretrieval.index.snapshot_format import SNAPSHOT
 
 NAME = "positions"
 POSITIONS = ArrayFolder(
-    {"starts": "<i8", "low": "<u2", "high": "<u2"}, "positions.json", 2, {"starts": Rule(points_into="low")}
+    {"starts": "<i4 <i8", "low": "<u2", "high": "<u2"}, "positions.json", 3, {"starts": Rule(points_into="low")}
 )
 _TAKEN = "by_term"  # as the index has them
 TRIES = 20  # to find an index between two commits of others
@@ -120,7 +120,7 @@ def open_with_positions(open_latest: Callable[[], Snapshot]) -> Snapshot:
 
 def _arrays(snapshot: Snapshot) -> dict[str, np.ndarray]:
     if snapshot.places is not None:
-        return snapshot.places
+        return POSITIONS.fitted(snapshot.places)
     folder = None if snapshot.folder is None else snapshot.folder / NAME
     if folder is None or (snapshot.index is None and POSITIONS.problem(folder) is not None):
         raise NoPositions(
@@ -153,7 +153,7 @@ def _export(snapshot: Snapshot, index: Path, aside: Path, folder: Path) -> None:
             is_same = False
         if not is_same:
             raise IndexChanged(f"the index {index} has changed since it was opened", remedy="Open it again.")
-    arrays = {name: np.zeros(int(name == "starts"), dtype=dtype) for name, dtype in POSITIONS.types.items()}
+    arrays = {name: np.zeros(int(name == "starts"), dtype=np.int64) for name in POSITIONS.types}
     POSITIONS.write(aside, arrays if segments is None else _by_document(snapshot, map_array(aside, _TAKEN, "<i4")))
     array_file(aside, _TAKEN).unlink()
     remove(folder)

@@ -11,9 +11,11 @@ from strategies import SETTINGS, corpora, queries, settings_of, snapshot_of
 from test_models_exact import ALL, examples
 
 from sdretrieval.core.compiled import plain_loops
-from sdretrieval.index import compact
+from sdretrieval.index import compact, rows
 from sdretrieval.index.compact import BITS, Compact
+from sdretrieval.index.rows import packed_rows
 from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.index.snapshot_format import SNAPSHOT
 from sdretrieval.ranking import engine as engine_module
 from sdretrieval.ranking import pruned_loops
 from sdretrieval.ranking.base import Plan
@@ -104,6 +106,18 @@ def test_models_on_several_blocks(many: Snapshot, model: str, hits: int, threads
     ranker = make_ranker(model, FEEDBACK if model in ("rm3", "sd3", "blend", "axiomatic", "bo1") else {})
     query = Query.from_words(many, ["w03", "w21", "w40", "w40"], qid="q")
     assert_same(many, ranker, query, hits, threads)
+
+
+def test_counts_that_are_not_in_the_rows(many: Snapshot, monkeypatch):
+    """As where the terms leave one bit to a count: all above 1 are in the list of the large ones."""
+    monkeypatch.setattr(rows, "LEAST_BITS", 31)
+    listed = Snapshot({**many.arrays, **SNAPSHOT.fitted(packed_rows(many.doc_terms, many.doc_counts, N_TERMS))})
+    assert len(listed.rows.large_at) == (many.doc_counts > 1).sum() > N_DOCS // 10
+    query = Query.from_words(many, ["w03", "w21", "w40", "w40"], qid="q")
+    for model in MODELS:
+        expected, found = (ranked(s, make_ranker(model), query, RankOptions(hits=100), True) for s in (many, listed))
+        assert found.docs.tolist() == expected.docs.tolist()
+        assert found.scores.tobytes() == expected.scores.tobytes()
 
 
 @pytest.mark.parametrize("wrap", [lambda r: AsOf(ranker=r), lambda r: TimePrior(ranker=r, prior=Recency())])

@@ -10,7 +10,10 @@ from scipy.sparse import csr_matrix
 from test_models_exact import examples
 
 from sdretrieval.core.compiled import at_most_full, njit, upper_half
+from sdretrieval.index import rows
+from sdretrieval.index.rows import packed_rows
 from sdretrieval.index.snapshot import Snapshot
+from sdretrieval.index.snapshot_format import SNAPSHOT
 from sdretrieval.ranking import engine as engine_module
 from sdretrieval.ranking import sieve, sieve_loops, walk
 from sdretrieval.ranking.base import Plan
@@ -41,6 +44,15 @@ def everything_is_sifted(monkeypatch):
     monkeypatch.setattr(engine_module, "WORTH", 0)
     monkeypatch.setattr(walk, "WIDE", 5)
     monkeypatch.setattr(sieve, "READING", -1000.0)  # it always pays
+
+
+def test_counts_that_are_not_in_the_rows(collection: Snapshot, monkeypatch):
+    monkeypatch.setattr(rows, "LEAST_BITS", 31)
+    words = packed_rows(collection.doc_terms, collection.doc_counts, N_TERMS)
+    listed = Snapshot({**collection.arrays, **SNAPSHOT.fitted(words)})
+    for weighting in (JelinekMercer(0.3), BM25()):
+        plans = plans_of(collection, weighting, 3, 40)
+        assert_same(sifted(Engine(listed), plans, 20), Engine(collection).best_of_all(plans, 20))
 
 
 def plans_of(

@@ -403,6 +403,20 @@ def test_a_snapshot_from_elsewhere_is_checked_before_any_loop_runs(tmp_path, nam
         load_snapshot(tmp_path / "mark")
 
 
+@pytest.mark.parametrize("name", [name for name, types in ARRAYS.items() if " " in types])
+def test_a_type_that_an_array_has_not_is_refused(tmp_path, name: str):
+    """The bytes, and so the checksum, are the same; the notes say of what numbers they are."""
+    counts = np.ones((300, 3), int)
+    counts[2:, 2], counts[0, 0] = 0, 70_000
+    folder = tmp_path / write_snapshot(tmp_path, Snapshot.from_counts(counts, ["a", "b", "c"]).arrays)
+    notes = json.loads((folder / "snapshot.json").read_text())
+    for given in (*set(ARRAYS[name].split()) - {notes["types"][name]}, "<f4", "|O8", 3, None):
+        wrong = {**notes, "types": {**notes["types"], name: given}}
+        (folder / "snapshot.json").write_text(json.dumps(wrong))
+        with pytest.raises(IndexProblem, match="cannot be used"):
+            load_snapshot(folder)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
