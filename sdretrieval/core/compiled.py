@@ -107,10 +107,11 @@ def plain_loops(wanted: bool = True) -> Iterator[None]:
 
 @cache
 def _numba_njit() -> Any:
-    from numba import njit, types  # takes a third of a second
+    from numba import njit, types  # takes a tenth of a second
     from numba.core.caching import IndexDataCacheFile
     from numba.extending import typeof_impl
 
+    _load_without_compiler()
     load = IndexDataCacheFile.load
 
     def load_or_forget(self: IndexDataCacheFile, key: Any) -> Any:
@@ -136,6 +137,37 @@ def _numba_njit() -> Any:
     }
     typeof_impl.register(Instruction, lambda one, _: types.Dispatcher(instructions[one.__name__]))
     return njit
+
+
+def _load_without_compiler() -> None:
+    """numba would import all it can compile, SciPy's linear algebra with it, before it loads a loop that is compiled.
+
+    It does so all the same when it compiles one. What other packages compile is loaded as ever.
+    """
+    from numba.core import environment  # as late as numba
+    from numba.core.caching import Cache
+    from numba.core.runtime import rtsys
+
+    load, rebuild = Cache.load_overload, environment._rebuild_env
+
+    def load_at_once(self: Cache, signature: Any, context: Any) -> Any:
+        if self._impl.filename_base.rpartition("-")[0] not in _own:
+            return load(self, signature, context)
+        rtsys.initialize(context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(signature, context)
+
+    def without_module(module: str, constants: Any, name: str) -> Any:
+        """What compiled code sees of the module that it comes from: no names where it is numba's own."""
+        made = environment.lookup_environment(name)
+        if made is not None or module in sys.modules or not module.startswith("numba."):
+            return made or rebuild(module, constants, name)
+        made = environment.Environment({"__name__": module})
+        made.consts[:], made.env_name = constants, name
+        environment.Environment._memo[name] = made
+        return made
+
+    Cache.load_overload, environment._rebuild_env = load_at_once, without_module
 
 
 def _tell_of_compiling() -> None:
