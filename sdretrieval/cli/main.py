@@ -183,7 +183,7 @@ def _main(argv: list[str] | None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     # A command imports and computes much and leaves hardly any garbage: looking for it every 700 objects, as Python
     # does, takes a twentieth of a search.
-    gc.set_threshold(100_000)
+    gc.set_threshold(1_000_000)
     verb = next((word for word in argv if not word.startswith("-")), None)
     if is_program and verb == "search":
         importlib.import_module("sdretrieval.cli.ahead").start_java(argv)
@@ -199,6 +199,7 @@ def _main(argv: list[str] | None) -> int:
             sys.stdout.flush()  # here, where a closed pipe is still ours to handle
             if is_program and verb == "search":
                 importlib.import_module("sdretrieval.core.jvm").prepare_next_start()
+                gc.freeze()  # nor is there garbage in what the end of the process takes with it
         return code
     except BrokenPipeError:  # `… | head` closed our output: not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -167,7 +167,7 @@ def _load_without_compiler() -> None:
         environment.Environment._memo[name] = made
         return made
 
-    Cache.load_overload, environment._rebuild_env = load_at_once, without_module
+    Cache.load_overload, environment._rebuild_env = load_at_once, without_module  # type: ignore[method-assign]
 
 
 def _tell_of_compiling() -> None:

@@ -1,8 +1,8 @@
 """Plain English text to terms without Java: to the same terms as Anserini's DefaultEnglishAnalyzer.
 
-Starting Java takes longer than ranking a query, and most queries are ASCII. Of Lucene's chain that is: words by Unicode's
-rules (UAX #29), a possessive 's off, lower case, no stop words, Porter's stemmer as Lucene has it. Whatever this is not
-sure of is left to Java.
+Starting Java takes longer than ranking a query, and most queries are ASCII. Of Lucene's chain that is: words by
+Unicode's rules (UAX #29), a possessive 's off, lower case, no stop words, Porter's stemmer as Lucene has it. Whatever
+this is not sure of is left to Java.
 """
 
 from __future__ import annotations
