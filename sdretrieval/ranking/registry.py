@@ -46,8 +46,7 @@ def _load_entry_points() -> None:
 
 def ranker_class(name: str) -> type[Ranker]:
     """A known model's class. Other packages are asked for names that are not at hand."""
-    known = _at_hand()
-    known = known if name in known else rankers()
+    known = at_hand if name in (at_hand := _at_hand()) else rankers()
     if name not in known:
         near = parameters.nearest(name, known)
         raise ParameterError(f"unknown model {name!r}{near}", remedy=f"One of: {', '.join(known)}.")
