@@ -18,7 +18,17 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Compiled", "ask_ahead", "at_least", "at_most_full", "njit", "packed", "plain_loops", "upper_half"]
+__all__ = [
+    "Compiled",
+    "ask_ahead",
+    "at_least",
+    "at_most_full",
+    "is_loaded",
+    "njit",
+    "packed",
+    "plain_loops",
+    "upper_half",
+]
 
 _lock = threading.RLock()
 _is_plain = False
@@ -103,6 +113,11 @@ def plain_loops(wanted: bool = True) -> Iterator[None]:
         yield
     finally:
         _is_plain = before
+
+
+def is_loaded() -> bool:
+    """Whether loops are compiled and a call has brought numba already: another loop takes some milliseconds then."""
+    return not _is_plain and _numba_njit.cache_info().currsize > 0
 
 
 @cache
