@@ -179,7 +179,7 @@ def _load_without_compiler() -> None:
             return made or rebuild(module, constants, name)
         made = environment.Environment({"__name__": module})
         made.consts[:], made.env_name = constants, name
-        environment.Environment._memo[name] = made
+        environment.Environment._memo[name] = made  # as numba's own function keeps it
         return made
 
     Cache.load_overload, environment._rebuild_env = load_at_once, without_module  # type: ignore[method-assign]
