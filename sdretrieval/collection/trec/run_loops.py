@@ -14,12 +14,10 @@ from sdretrieval.core.compiled import njit
 PLACES = 65  # after the binary point, of 53 bits: numbers from 2^-13 on
 LEAST, BOUND = 2.0 ** (52 - PLACES), 2.0**52  # between these a score must be, or else 0
 LONGEST = 40  # characters of a rank, a score and the spaces around them: 10, 24 and 2
-# By binary places: decimal ones that tell doubles apart, also a power of two from its lower neighbour, which is nearer.
-_DECIMALS = np.array([len(str(2**n - 1)) for n in range(PLACES + 1)])
-_OF_POWERS = np.array([len(str(2 ** (n + 2) // 3)) for n in range(PLACES + 1)])
-_FIVES = np.array([5**n for n in range(_OF_POWERS[-1] + 1)], dtype=np.uint64)
-_TENS = np.array([min(10**n, 2**63 - 1) for n in range(len(_FIVES))])  # what is below 10^19 has all its digits after it
-_POWER = 1 << 52
+_DECIMALS = np.array([len(str(2**n)) for n in range(PLACES + 1)])  # places that tell apart as many binary ones
+_FIVES = np.array([5**n for n in range(_DECIMALS[-1] + 1)], dtype=np.uint64)
+_TENS = np.array([min(10**n, 2**63 - 1) for n in range(len(_FIVES))])  # so small a number has none before the point
+_FIRST = 1 << 52  # the bit that doubles leave out
 _HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 _SPACE, _POINT, _MINUS, _ZERO = b" .-0"
 
@@ -71,8 +69,8 @@ def _add_score(out, size, bits):
     if bits < 0:
         out[size] = _MINUS
         size += 1
-    exponent, fraction = bits >> 52 & 0x7FF, bits & (_POWER - 1)
-    number, n = (0, 1) if exponent == 0 else _shortest(_POWER | fraction, 1075 - exponent)
+    exponent, fraction = bits >> 52 & 0x7FF, bits & (_FIRST - 1)
+    number, n = (0, 1) if exponent == 0 else _shortest(_FIRST | fraction, 1075 - exponent)
     whole, rest = number // _TENS[n], number % _TENS[n]
     size = _add_whole(out, size, whole)
     while n > 1 and rest % 10 == 0:
@@ -86,20 +84,18 @@ def _shortest(number, places):
     """Digits, and how many are after the point, of a number of 53 bits of which so many are after the binary point.
 
     Four times the double and its bounds, in units of the last decimal: cut, and odd where anything was cut off, they
-    compare with multiples of four as if they were whole. Bounds themselves round to the even one of two doubles.
+    compare with multiples of four as if they were whole. A bound is no decimal of so few places. That the lower one of
+    a power of two is nearer makes no difference to any of the 65 there are.
     """
-    is_power = number == _POWER
-    n = _OF_POWERS[places] if is_power else _DECIMALS[places]
-    five, shift, odd = _FIVES[n], np.uint64(places - n), number & 1
+    n = _DECIMALS[places]
+    five, shift = _FIVES[n], np.uint64(places - n)
     exact = _product(np.uint64(4 * number), five, shift)
-    low = _product(np.uint64(4 * number - (1 if is_power else 2)), five, shift) + odd
-    high = _product(np.uint64(4 * number + 2), five, shift) - odd
     below = exact >> 2
     ten = below // 10 * 10
-    if (low <= 4 * ten) != (4 * ten + 40 <= high):
-        return ten if low <= 4 * ten else ten + 10, n
-    if (low <= 4 * below) != (4 * below + 4 <= high):
-        return below if low <= 4 * below else below + 1, n
+    if _product(np.uint64(4 * number - 2), five, shift) <= 4 * ten:
+        return ten, n
+    if _product(np.uint64(4 * number + 2), five, shift) >= 4 * ten + 40:
+        return ten + 10, n
     over = exact - 4 * below - 2
     return below if over < 0 or (over == 0 and below % 2 == 0) else below + 1, n
 
