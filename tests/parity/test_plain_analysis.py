@@ -5,11 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import subprocess
-import sys
 from functools import cache
 from itertools import product
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -20,7 +17,6 @@ from sdretrieval.index.lucene.analysis import analyze, java_analyzer, words_by
 from sdretrieval.index.lucene.plain_analysis import STOP_WORDS, plain_words
 
 pytestmark = pytest.mark.java
-REPOSITORY = Path(__file__).resolve().parents[2]
 SPECS = [AnalyzerSpec(stemmer=stemmer, stopwords=stop) for stemmer, stop in product(("porter", "none"), (True, False))]
 ENDINGS = (
     "s es ies sses eed ed ing at bl iz y ational tional enci anci izer bli alli entli eli ousli ization ation "
@@ -70,14 +66,3 @@ def test_other_analyzers_are_left_to_java():
     for spec in (AnalyzerSpec(language="de"), AnalyzerSpec(language="whitespace"), AnalyzerSpec(stemmer="krovetz")):
         assert plain_words("The Houses", spec) is None
         assert analyze("The Houses", spec) == in_java(spec)("The Houses") != analyze("The Houses")
-
-
-def test_java_is_started_for_nothing_else():
-    program = (
-        "import sys\n"
-        "from sdretrieval.index.lucene.analysis import analyze\n"
-        "print(analyze(\"The foxes' U.S. hat\"), 'jnius' in sys.modules)\n"
-        "print(analyze('café'), 'jnius' in sys.modules)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=REPOSITORY)
-    assert done.stdout == "['fox', 'u.', 'hat'] False\n['café'] True\n"
