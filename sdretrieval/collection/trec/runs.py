@@ -129,7 +129,7 @@ def _lines_compiled(start: str, ranking: Ranking, end: str) -> str:
     """The same."""
     first, docids, last = (np.frombuffer(t.encode(), np.uint8) for t in (start, " ".join(ranking.docids), end))
     out = np.empty(len(docids) + len(ranking) * (len(first) + len(last) + run_loops.LONGEST), np.uint8)
-    bits = read_only(np.ascontiguousarray(ranking.scores).view(np.int64))
+    bits = read_only(np.ascontiguousarray(ranking.scores, dtype=np.float64).view(np.int64))
     return out[: run_loops.add_lines(out, docids, bits, first, last)].tobytes().decode()
 
 
