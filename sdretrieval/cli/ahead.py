@@ -7,15 +7,15 @@ from pathlib import Path
 
 
 def start_java(words: list[str]) -> None:
-    """In a thread, for the words of a command that asks one query of an index that has its snapshot."""
+    """In a thread, for the words of a command that shows what one query finds in an index that has its snapshot."""
     from sdretrieval.core.jvm import start_ahead
 
     parser = argparse.ArgumentParser(add_help=False)
-    for flag in ("--query", "--index"):
+    for flag in ("--query", "--index", "--output"):
         parser.add_argument(flag, nargs="?")
     given, _ = parser.parse_known_args(words)
-    if given.query and given.index and postings_of(given.index):
-        start_ahead(lambda: analyse_and_read(Path(given.index)))
+    if given.query and given.index and not given.output and postings_of(given.index):
+        start_ahead(lambda: analyse_and_read(given.query, Path(given.index)))
 
 
 def postings_of(index: str) -> int:
@@ -26,13 +26,13 @@ def postings_of(index: str) -> int:
     return max(sizes, default=0)
 
 
-def analyse_and_read(index: Path) -> None:
-    """What loads the classes that analyse a query and read the texts of its hits."""
+def analyse_and_read(query: str, index: Path) -> None:
+    """What loads the classes that analyse a query, where it takes Java, and read the texts of its hits."""
     from sdretrieval.index.index_notes import analyzer_of
     from sdretrieval.index.lucene.analysis import analyze
     from sdretrieval.index.lucene.texts import StoredTexts
 
-    analyze("a word", analyzer_of(index))
+    analyze(query, analyzer_of(index))
     texts = StoredTexts(index)
     texts.fields(0)
     texts.close()

@@ -181,10 +181,10 @@ def main(argv: list[str] | None = None) -> int:
 def _main(argv: list[str] | None) -> int:
     is_program = argv is None  # and not a function of another
     argv = sys.argv[1:] if argv is None else argv
-    # A command imports and computes much and leaves hardly any garbage: looking for it every 700 objects, as Python
-    # does, takes a twentieth of a search.
-    gc.set_threshold(100_000)
     verb = next((word for word in argv if not word.startswith("-")), None)
+    # A command imports and computes much and leaves hardly any garbage: looking for it every 700 objects, as Python
+    # does, takes a twentieth of a search, and so does one look at all that has been imported.
+    gc.set_threshold(1_000_000 if verb == "search" else 100_000)
     if is_program and verb == "search":
         importlib.import_module("sdretrieval.cli.ahead").start_java(argv)
     parser, words = parser_for(verb), argv
@@ -199,6 +199,7 @@ def _main(argv: list[str] | None) -> int:
             sys.stdout.flush()  # here, where a closed pipe is still ours to handle
             if is_program and verb == "search":
                 importlib.import_module("sdretrieval.core.jvm").prepare_next_start()
+                gc.freeze()  # nor is there garbage in what the end of the process takes with it
         return code
     except BrokenPipeError:  # `… | head` closed our output: not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -165,11 +165,11 @@ def topics_from(args: argparse.Namespace) -> list[Topic]:
 
     if getattr(args, "query", None) is not None:
         return [Topic("query", args.query)]
-    from sdretrieval.plugins.named import named_topics
+    if not Path(args.topics).exists():
+        from sdretrieval.plugins.named import named_topics
 
-    named = None if Path(args.topics).exists() else named_topics(args.topics, args.topic_field)
-    if named is not None:
-        return named
+        if (named := named_topics(args.topics, args.topic_field)) is not None:
+            return named
     further: list[str] = []
     form, times = args.topic_format, args.topic_times
     topics = read_topics(args.topics, format=form, field=args.topic_field, times=times, further=further)

@@ -18,7 +18,17 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Compiled", "ask_ahead", "at_least", "at_most_full", "njit", "packed", "plain_loops", "upper_half"]
+__all__ = [
+    "Compiled",
+    "ask_ahead",
+    "at_least",
+    "at_most_full",
+    "is_loaded",
+    "njit",
+    "packed",
+    "plain_loops",
+    "upper_half",
+]
 
 _lock = threading.RLock()
 _is_plain = False
@@ -105,12 +115,18 @@ def plain_loops(wanted: bool = True) -> Iterator[None]:
         _is_plain = before
 
 
+def is_loaded() -> bool:
+    """Whether loops are compiled and a call has brought numba already: another loop takes some milliseconds then."""
+    return not _is_plain and _numba_njit.cache_info().currsize > 0
+
+
 @cache
 def _numba_njit() -> Any:
-    from numba import njit, types  # takes a third of a second
+    from numba import njit, types  # takes a tenth of a second
     from numba.core.caching import IndexDataCacheFile
     from numba.extending import typeof_impl
 
+    _load_without_compiler()
     load = IndexDataCacheFile.load
 
     def load_or_forget(self: IndexDataCacheFile, key: Any) -> Any:
@@ -136,6 +152,37 @@ def _numba_njit() -> Any:
     }
     typeof_impl.register(Instruction, lambda one, _: types.Dispatcher(instructions[one.__name__]))
     return njit
+
+
+def _load_without_compiler() -> None:
+    """numba would import all it can compile, SciPy's linear algebra with it, before it loads a loop that is compiled.
+
+    It does so all the same when it compiles one. What other packages compile is loaded as ever.
+    """
+    from numba.core import environment  # as late as numba
+    from numba.core.caching import Cache
+    from numba.core.runtime import rtsys
+
+    load, rebuild = Cache.load_overload, environment._rebuild_env
+
+    def load_at_once(self: Cache, signature: Any, context: Any) -> Any:
+        if self._impl.filename_base.rpartition("-")[0] not in _own:
+            return load(self, signature, context)
+        rtsys.initialize(context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(signature, context)
+
+    def without_module(module: str, constants: Any, name: str) -> Any:
+        """What compiled code sees of the module that it comes from: no names where it is numba's own."""
+        made = environment.lookup_environment(name)
+        if made is not None or module in sys.modules or not module.startswith("numba."):
+            return made or rebuild(module, constants, name)
+        made = environment.Environment({"__name__": module})
+        made.consts[:], made.env_name = constants, name
+        environment.Environment._memo[name] = made  # as numba's own function keeps it
+        return made
+
+    Cache.load_overload, environment._rebuild_env = load_at_once, without_module  # type: ignore[method-assign]
 
 
 def _tell_of_compiling() -> None:

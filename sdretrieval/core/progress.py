@@ -6,6 +6,7 @@ Where stderr is no terminal, a line of its own twice a minute instead: a log is 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ T = TypeVar("T")
 
 DELAY_SECONDS = 2.0
 SECONDS_BETWEEN_LINES = 30.0
+SOON = 1e-6  # but not before it is known how long an item takes
 
 
 def progress(items: Iterable[T], *, total: int | None = None, label: str = "", unit: str = "it") -> Iterator[T]:
@@ -22,14 +24,22 @@ def progress(items: Iterable[T], *, total: int | None = None, label: str = "", u
     """
     if total is None and hasattr(items, "__len__"):
         total = len(items)  # type: ignore[arg-type]
-    waiting = iter(items)
-    for first in waiting:
-        yield first
-        yield from bar(waiting, total=total, label=label, unit=unit, initial=1)
+    waiting, began = iter(items), 0.0
+    for done, item in enumerate(waiting, 1):
+        yield item
+        began = began or time.monotonic()
+        if time.monotonic() - began >= DELAY_SECONDS:
+            yield from bar(waiting, total=total, label=label, unit=unit, initial=done, delay=SOON)
 
 
 def bar(
-    items: Iterable | None = None, *, total: int | None = None, label: str = "", unit: str = "it", initial: int = 0
+    items: Iterable | None = None,
+    *,
+    total: int | None = None,
+    label: str = "",
+    unit: str = "it",
+    initial: int = 0,
+    delay: float = DELAY_SECONDS,
 ) -> Any:
     """The bar itself, for work that is not a plain loop: ``with bar(total=9) as b: b.update(3)``."""
     from tqdm import tqdm  # imported late: `sdretrieval --help` must answer at once
@@ -43,7 +53,7 @@ def bar(
             "maxinterval": SECONDS_BETWEEN_LINES,
             "ncols": 80,
         }
-    return tqdm(items, total=total, desc=label, unit=unit, delay=DELAY_SECONDS, leave=False, initial=initial, **how)
+    return tqdm(items, total=total, desc=label, unit=unit, delay=delay, leave=False, initial=initial, **how)
 
 
 class _Lines:

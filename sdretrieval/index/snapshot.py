@@ -184,7 +184,7 @@ class Snapshot:
         return self.vocabulary[i]
 
     def analyze(self, text: str) -> list[str]:
-        """The terms of a text, analysed as this collection's documents were. Starts the JVM at first use."""
+        """The terms of a text, analysed as this collection's documents were. Starts the JVM where that takes Java."""
         return analyze(text, self.analyzer)
 
     def docs_of(self, term: int) -> np.ndarray:

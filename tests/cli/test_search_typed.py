@@ -47,6 +47,24 @@ def test_a_new_process_answers_the_same_without_numba_and_scipy(hits, collection
     assert (done.stdout, done.stderr) == (expected, "[] 0\n")
 
 
+@pytest.mark.parametrize("asked", [("--query", "harbour flooding"), ("--topics",)])
+def test_a_run_takes_neither_java_nor_the_compiler(typed, collection, tmp_path, asked):
+    """Where loops have been compiled once, and the queries are plain English."""
+    program = (
+        "import sys\n"
+        "from sdretrieval.cli.main import main\n"
+        "assert main() == 0\n"
+        "print([name for name in ('jnius', 'scipy.linalg') if name in sys.modules])\n"
+    )
+    words = ["search", "--index", str(collection.index), *asked, *[str(collection.topics)][: 2 - len(asked)]]
+    for output in ("first", "again"):
+        given = [sys.executable, "-c", program, *words, "--output", tmp_path / output]
+        done = subprocess.run(given, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+    assert typed(*words, "--output", tmp_path / "here").code == 0
+    assert (tmp_path / "here").read_bytes() == (tmp_path / "again").read_bytes() != b""
+
+
 def test_words_are_marked_on_a_terminal(hits, monkeypatch):
     monkeypatch.setattr("sdretrieval.cli.hit_list.has_colours", lambda: True)
     found = hits("--query", "flooding", "--hits", 1)

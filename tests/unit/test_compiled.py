@@ -53,6 +53,33 @@ def test_numba_is_imported_at_the_first_call():
     assert done.stdout == "42 False\n42 True\n7.0\n"
 
 
+def test_a_compiled_loop_is_loaded_without_the_compiler(tmp_path):
+    """What it calls of numba's own comes with it; what is compiled afterwards finds it, and all else."""
+    (tmp_path / "loop.py").write_text(
+        "import numpy as np\n"
+        "from sdretrieval.core.compiled import njit\n"
+        "@njit(cache=True)\ndef total(x):\n"
+        "    if x == 0:\n        raise ValueError('nothing')\n"
+        "    return np.sort(np.full(3, x)).sum()\n"
+        "@njit()\ndef twice(x):\n    return total(x) + np.eye(2).dot(np.full(2, x)).max()\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{REPOSITORY}", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    program = (
+        "import sys, loop\n"
+        "print(loop.total(2.0), 'numba.np.arraymath' in sys.modules, 'scipy.linalg' in sys.modules)\n"
+        "for call in (loop.total, loop.twice):\n"
+        "    try:\n        call(0.0)\n    except ValueError as error:\n        print(error, end=' ')\n"
+        "print(loop.twice(2.0))\n"
+    )
+
+    def told() -> str:
+        words = [sys.executable, "-c", program]
+        return subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
+
+    assert told() == "6.0 True True\nnothing nothing 8.0\n"
+    assert told() == "6.0 False False\nnothing nothing 8.0\n"
+
+
 def test_who_waits_for_compiling_is_told_once(tmp_path):
     (tmp_path / "loop.py").write_text(
         "from sdretrieval.core import compiled\n"

@@ -155,7 +155,7 @@ if child == 0:
     os._exit(2)
 assert ended(child) == 7
 from sdretrieval.index.lucene.analysis import analyze
-assert analyze("The foxes were running") == ["fox", "were", "run"]  # the parent's goes on working
+assert analyze("The foxes were running…") == ["fox", "were", "run"]  # the parent's goes on working
 assert "torch" not in sys.modules
 """,
     "one that Pyserini started is joined: ours is not the only code in the process": """

@@ -25,6 +25,7 @@ def clock(monkeypatch) -> list[float]:
     """Time that passes as told."""
     now = [0.0]
     monkeypatch.setattr("tqdm.std.time", lambda: now[0])
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     monkeypatch.setattr("tqdm.std.tqdm.monitor_interval", 0)  # no thread beside it
     return now
 

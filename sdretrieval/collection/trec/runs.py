@@ -10,14 +10,18 @@ from typing import Any
 import numpy as np
 
 from sdretrieval.collection.records import Qrels, Ranking, Run
+from sdretrieval.collection.trec import run_loops
 from sdretrieval.collection.trec.metadata import after_metadata, metadata_lines
 from sdretrieval.collection.trec.trec_file import Path, TrecFile, check_writable
+from sdretrieval.core.array_folder import read_only
+from sdretrieval.core.compiled import is_loaded
 from sdretrieval.core.errors import ParameterError, shown
 from sdretrieval.core.files import atomic_writer
 
 # trec_eval keeps an array with a place for every relevance level up to the highest: a level of a billion
 # in a damaged file would cost gigabytes.
 HIGHEST_RELEVANCE = 1_000_000
+MANY = 20_000  # lines: until so many are written, loading the loop that writes them takes longer
 
 _RUN_FORM = "Each line is: qid Q0 docid rank score tag."
 _QRELS_FORM = "Each line is: qid 0 docid relevance."
@@ -94,22 +98,39 @@ def run_writer(
     ...     add("1", Ranking(["a", "b"], [1.0, 2.0]))
     """
     check_writable("tag", [tag])
-    is_empty = True
+    lines = 0
     with atomic_writer(path) as stream:
         stream.write("" if metadata is None else metadata_lines(metadata))
 
         def add(qid: str, ranking: Ranking) -> None:
-            nonlocal is_empty
+            nonlocal lines
             check_writable("topic id", [qid])
             check_writable("docid", ranking.docids)
-            is_empty = is_empty and not len(ranking)
-            start, end = f"{qid} Q0 ", f" {tag}\n"
-            hits = enumerate(ranking, 1)
-            stream.write("".join([f"{start}{docid} {rank} {score!r}{end}" for rank, (docid, score) in hits]))
+            lines += len(ranking)
+            is_worth_it = lines > MANY and is_loaded() and _is_plain(ranking.scores)
+            stream.write((_lines_compiled if is_worth_it else _lines)(f"{qid} Q0 ", ranking, f" {tag}\n"))
 
         yield add
-        if is_empty:
+        if not lines:
             raise ParameterError(f"no topic of run {tag!r} has a document: nothing to write to {fspath(path)}")
+
+
+def _lines(start: str, ranking: Ranking, end: str) -> str:
+    return "".join([f"{start}{docid} {rank} {score!r}{end}" for rank, (docid, score) in enumerate(ranking, 1)])
+
+
+def _is_plain(scores: np.ndarray) -> bool:
+    """Whether Python writes them without an exponent, and the loop can."""
+    size = np.abs(scores)
+    return bool(((size == 0) | ((size >= run_loops.LEAST) & (size < run_loops.BOUND))).all())
+
+
+def _lines_compiled(start: str, ranking: Ranking, end: str) -> str:
+    """The same."""
+    first, docids, last = (np.frombuffer(t.encode(), np.uint8) for t in (start, " ".join(ranking.docids), end))
+    out = np.empty(len(docids) + len(ranking) * (len(first) + len(last) + run_loops.LONGEST), np.uint8)
+    bits = read_only(np.ascontiguousarray(ranking.scores, dtype=np.float64).view(np.int64))
+    return out[: run_loops.add_lines(out, docids, bits, first, last)].tobytes().decode()
 
 
 def read_qrels(path: Path) -> Qrels:

@@ -1,4 +1,4 @@
-"""Text to terms, exactly as Anserini does it. Starts the JVM at first use."""
+"""Text to terms, exactly as Anserini does it. Starts the JVM at first use, for what plain_analysis.py leaves to it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from sdretrieval.collection.analyzer import AnalyzerSpec
 from sdretrieval.core.errors import JavaError
 from sdretrieval.core.jvm import java_class, java_lock, start_jvm
+from sdretrieval.index.lucene.plain_analysis import plain_words
 
 
 @lru_cache(maxsize=8)
@@ -57,13 +58,17 @@ def _lacking(error: Any) -> JavaError:
 
 
 def analyze(text: str, spec: AnalyzerSpec | None = None) -> list[str]:
-    """The terms of a text, in order, repeats included. Starts the JVM at first use.
+    """The terms of a text, in order, repeats included. Starts the JVM at first use, unless the text is plain English.
 
-    >>> analyze("The foxes were running")    # doctest: +SKIP
+    >>> analyze("The foxes were running")
     ['fox', 'were', 'run']
     """
+    spec = spec or AnalyzerSpec()
+    words = plain_words(text, spec)
+    if words is not None:
+        return words
     with java_lock:
-        return _words_of(spec or AnalyzerSpec())(text)
+        return _words_of(spec)(text)
 
 
 @lru_cache(maxsize=8)

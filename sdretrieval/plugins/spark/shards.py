@@ -119,8 +119,8 @@ class Collection:
         return self.vocabulary.find(term)
 
     def analyze(self, text: str) -> list[str]:
-        """The terms of a text, analysed as the documents were. Starts a JVM in this process at first use."""
-        from sdretrieval.index.lucene.analysis import analyze  # starts Java
+        """The terms of a text, analysed as the documents were. Starts a JVM in this process where that takes Java."""
+        from sdretrieval.index.lucene.analysis import analyze  # may start Java
 
         return analyze(text, self.analyzer)
 
