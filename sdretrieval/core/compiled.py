@@ -157,32 +157,39 @@ def _numba_njit() -> Any:
 def _load_without_compiler() -> None:
     """numba would import all it can compile, SciPy's linear algebra with it, before it loads a loop that is compiled.
 
-    It does so all the same when it compiles one. What other packages compile is loaded as ever.
+    It does so all the same when it compiles one. What other packages compile is loaded as ever, and all of it by a
+    numba that has not the names that are used here.
     """
-    from numba.core import environment  # as late as numba
-    from numba.core.caching import Cache
-    from numba.core.runtime import rtsys
+    try:
+        from numba.core import environment  # as late as numba
+        from numba.core.caching import Cache
+        from numba.core.runtime import rtsys
 
-    load, rebuild = Cache.load_overload, environment._rebuild_env
+        load, rebuild, known = Cache.load_overload, environment._rebuild_env, environment.lookup_environment
+        load_own, guard = Cache._load_overload, Cache._guard_against_spurious_io_errors
+        memo = environment.Environment._memo
+    except (ImportError, AttributeError):
+        return
 
     def load_at_once(self: Cache, signature: Any, context: Any) -> Any:
         if self._impl.filename_base.rpartition("-")[0] not in _own:
             return load(self, signature, context)
         rtsys.initialize(context)
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(signature, context)
+        with guard(self):
+            return load_own(self, signature, context)
 
     def without_module(module: str, constants: Any, name: str) -> Any:
         """What compiled code sees of the module that it comes from: no names where it is numba's own."""
-        made = environment.lookup_environment(name)
+        made = known(name)
         if made is not None or module in sys.modules or not module.startswith("numba."):
             return made or rebuild(module, constants, name)
         made = environment.Environment({"__name__": module})
         made.consts[:], made.env_name = constants, name
-        environment.Environment._memo[name] = made  # as numba's own function keeps it
+        memo[name] = made  # as numba's own function keeps it
         return made
 
-    Cache.load_overload, environment._rebuild_env = load_at_once, without_module  # type: ignore[method-assign]
+    Cache.load_overload = load_at_once  # type: ignore[method-assign]
+    environment._rebuild_env = update_wrapper(without_module, rebuild)  # its name is in numba's cache
 
 
 def _tell_of_compiling() -> None:

@@ -80,6 +80,19 @@ def test_a_compiled_loop_is_loaded_without_the_compiler(tmp_path):
     assert told() == "6.0 False False\nnothing nothing 8.0\n"
 
 
+def test_another_numba_loads_loops_in_its_own_way():
+    program = (
+        "from numba.core import environment\n"
+        "from sdretrieval.core.compiled import njit\n"
+        "double, rebuild = njit()(lambda x: 2 * x), environment.__dict__.pop('_rebuild_env')\n"
+        "double.dispatcher()\n"
+        "environment._rebuild_env = rebuild\n"
+        "print(double(21))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=REPOSITORY)
+    assert done.stdout == "42\n"
+
+
 def test_who_waits_for_compiling_is_told_once(tmp_path):
     (tmp_path / "loop.py").write_text(
         "from sdretrieval.core import compiled\n"
