@@ -123,8 +123,8 @@ def _blend(notes: Mapping[str, Any]) -> dict[str, str]:
 
 def _how_much(r: float, depths: int) -> str:
     if depths == 1:
-        return f"count {r:g} times as much, since documents are judged"
-    return f"may count {r:g} times as much, and do where all estimates agree on the best document"
+        return f"count {r:g} times as much, as documents are judged relevant"
+    return f"may count {r:g} times as much, and do where all estimates agree"
 
 
 def _by_weight(e: Explanation) -> list[FeedbackDocument]:
