@@ -828,7 +828,10 @@ def _blended(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant, nonrelevant)
     e, b = _agreed(np.array(estimates), s["caution"]), s["final_b"]
     a = normalised(f * bm25_idf(c) ** s["idf_power"])
     cut = strongest(e * bm25_idf(c), s["fb_terms"]) > 0
-    highest = lambda words: bm25(c, words, s["k1"], b)[given.docs].max()
+
+    def highest(words: np.ndarray) -> float:
+        return bm25(c, words, s["k1"], b)[given.docs].max()
+
     alike = [words * cut / (highest(words * cut) or 1.0) for words in estimates]
     e, kept, r = _agreed(np.array(alike), s["caution"]), 1.0, s["feedback_weight"]
     if e.any():

@@ -113,7 +113,7 @@ def _blend(notes: Mapping[str, Any]) -> dict[str, str]:
     depths = " and ".join(", ".join(map(str, notes["depths"])).rsplit(", ", 1))
     told = {
         "held back": f"the query as typed has {query:.2f} of the weight, words learnt from {depths} documents "
-        f"{1 - query:.2f}: at its best a feedback document scores {significant(best['query'])} by the query's words and "
+        f"{1 - query:.2f}: at its best a feedback document scores {significant(best['query'])} by the query's words, "
         f"{significant(best['feedback'])} by the learnt ones, which {_how_much(r, len(notes['depths']))}"
     }
     for name, words in notes["parts"].items():

@@ -13,7 +13,6 @@ from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.index.statistics import Statistics
 from sdretrieval.ranking import feedback_loops, loops
 from sdretrieval.ranking.query import Query
-from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.weighting import Dirichlet, JelinekMercer, Weighting
 
 

@@ -42,7 +42,8 @@ def words_of(snapshot: Snapshot, result: Result) -> set[str]:
 
 
 def best_score(snapshot: Snapshot, words: TermModel) -> float:
-    return float(Rows.of(snapshot, np.arange(11)).evidence(words.terms, words.weights, BM25(b=0.5), snapshot.statistics).max())
+    rows = Rows.of(snapshot, np.arange(11))
+    return float(rows.evidence(words.terms, words.weights, BM25(b=0.5), snapshot.statistics).max())
 
 
 def test_evidence_of_rows_is_the_score_of_documents(snapshot: Snapshot):

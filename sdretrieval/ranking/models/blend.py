@@ -123,22 +123,23 @@ class Blend(Ranker):
             part[:, np.searchsorted(terms, words)] = values
             loops.keep_largest(part, PART_TERMS)
             weights += samples.weights.mean(axis=0) / len(self.models)
-        typed, learnt = self._typed(query, statistics), self._learnt(feedback.rows, np.concatenate(estimates), statistics)
-        s_Q = feedback.rows.evidence(typed.terms, typed.weights, self.final_weighting, statistics).max()
+        typed = self._typed(query, statistics)
+        learnt = self._learnt(feedback.rows, np.concatenate(estimates), statistics)
+        s_Q = float(self._best(feedback.rows, typed.terms, typed.weights, statistics))
         query_weight = self._query_weight(s_Q, learnt.mass, feedback.judged)
         learnt = learnt.normalised().scaled(1.0 - query_weight)
-        s_e = feedback.rows.evidence(learnt.terms, learnt.weights, self.final_weighting, statistics).max()
+        s_e = float(self._best(feedback.rows, learnt.terms, learnt.weights, statistics))
         notes = {
             "query_weight": query_weight,
             "feedback_weight": self.feedback_weight,
-            "best": {"query": query_weight * float(s_Q), "feedback": float(s_e)},
+            "best": {"query": query_weight * s_Q, "feedback": s_e},
             "depths": depths,
             "parts": {name: agreed(terms, part, 0.0) for name, part in zip(self.models, estimates, strict=True)},
         }
         unit = query_weight / query.length / (1.0 - self.ordered_weight - self.near_weight)
         pairs = neighbours(query, unit * self.ordered_weight, unit * self.near_weight)
-        words = learnt.plus(typed.scaled(query_weight))
-        return Expansion(Plan(words, self.final_weighting, pairs=pairs), weights, notes)
+        mixed = learnt.plus(typed.scaled(query_weight))
+        return Expansion(Plan(mixed, self.final_weighting, pairs=pairs), weights, notes)
 
     def hooks(self, engine: Engine) -> Hooks:
         return PairHooks(engine)
@@ -155,8 +156,12 @@ class Blend(Ranker):
         adds = words.weights * weighting.term_factors(statistics, words.terms)
         kept = words.terms[strongest(words.terms, adds, self.fb_terms)]
         estimates = estimates[:, np.searchsorted(terms, kept)]
-        best = rows.evidence(kept, estimates, weighting, statistics).max(axis=1, keepdims=True)
+        best = self._best(rows, kept, estimates, statistics)[:, np.newaxis]
         return agreed(kept, estimates / np.where(best > 0, best, 1.0), self.caution)
+
+    def _best(self, rows: Rows, terms: np.ndarray, weights: np.ndarray, statistics: Statistics) -> np.ndarray:
+        """The highest score of a feedback document by some words; by several lists of weights, for each."""
+        return rows.evidence(terms, weights, self.final_weighting, statistics).max(axis=-1)
 
     def _query_weight(self, s_Q: float, mass: float, judged: bool) -> float:
         """The share of q in a; all of it where nothing was learnt."""
