@@ -39,6 +39,8 @@ GRID = [{"feedback_weight": r, "caution": c, **windows} for r in WEIGHTS[1:] for
 LESS = {  # changes of the shipped setting, most without one of its ingredients
     "no windows": {"ordered_weight": 0.0, "near_weight": 0.0},
     "no caution": {"caution": 0.0},
+    "query's words alike": {"idf_power": 0.0},
+    "one b": {"final_b": 0.4},
     "sd, axiomatic": {"parts": "sd,axiomatic"},
     "sd, rm": {"parts": "sd,rm"},
     "rm, axiomatic": {"parts": "rm,axiomatic"},

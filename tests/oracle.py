@@ -792,11 +792,12 @@ def blend_of_texts(texts: Sequence[Sequence[str]], query: Sequence[str], s: dict
     answer, query_weight = _blended(c, c.query(query), s, (), ())
     scores, idf, known = answer.scores.copy(), dict(zip(words, bm25_idf(c), strict=True)), c.query(query).sum()
     unit = query_weight / known / (1 - s["ordered_weight"] - s["near_weight"]) if answer.feedback else 0.0
+    slope = s["final_b"]
     for a, b in pairwise(query):
         if a not in idf or b not in idf:
             continue
         for d, text in enumerate(texts):
-            bound = s["k1"] * (1 - s["b"] + s["b"] * len(text) / (c.cf.sum() / c.n_docs))
+            bound = s["k1"] * (1 - slope + slope * len(text) / (c.cf.sum() / c.n_docs))
             for count, weight in zip(
                 windows(text, a, b, "exact"), (s["ordered_weight"], s["near_weight"]), strict=True
             ):
@@ -824,17 +825,27 @@ def _blended(c: Corpus, f: np.ndarray, s: dict[str, Any], relevant, nonrelevant)
                 words = np.zeros_like(answer.a)
             estimates.append(normalised(words) if words.any() else words)
             weights[: len(answer.weights)] += answer.weights / (len(parts) * len(depths))
-    e, a, kept, n = np.mean(estimates, axis=0), normalised(f), 1.0, len(estimates)
-    if n > 1:
-        mean, error = e, np.sqrt(((np.array(estimates) - e) ** 2).sum(axis=0) / (n * (n - 1)))
-        e = np.where(mean - s["caution"] * error > 1e-9 * mean, mean - s["caution"] * error, 0.0)
-    e = np.where(strongest(e * bm25_idf(c), s["fb_terms"]) > 0, e, 0.0)
+    e, b = _agreed(np.array(estimates), s["caution"]), s["final_b"]
+    a = normalised(f * bm25_idf(c) ** s["idf_power"])
+    cut = strongest(e * bm25_idf(c), s["fb_terms"]) > 0
+
+    def highest(words: np.ndarray) -> float:
+        return bm25(c, words, s["k1"], b)[given.docs].max()
+
+    alike = [words * cut / (highest(words * cut) or 1.0) for words in estimates]
+    e, kept, r = _agreed(np.array(alike), s["caution"]), 1.0, s["feedback_weight"]
     if e.any():
-        e, r = normalised(e), s["feedback_weight"]
-        s_query, s_e = (bm25(c, words, s["k1"], s["b"])[given.docs].max() for words in (a, e))
-        kept = 1 / (1 + r) if given.judged else s_e / (s_e + r * s_query)
-        a = kept * a + (1 - kept) * e
-    return Answer(bm25(c, a, s["k1"], s["b"]), c.has_any(a > 0), first, given.docs, weights, a), kept
+        kept = 1 / (1 + r) if given.judged else (1 / highest(a)) / (1 / highest(a) + r * e.sum())
+        a = kept * a + (1 - kept) * normalised(e)
+    return Answer(bm25(c, a, s["k1"], b), c.has_any(a > 0), first, given.docs, weights, a), kept
+
+
+def _agreed(estimates: np.ndarray, caution: float) -> np.ndarray:
+    n, mean = len(estimates), np.mean(estimates, axis=0)
+    if n == 1:
+        return mean
+    lower = mean - caution * np.sqrt(((estimates - mean) ** 2).sum(axis=0) / (n * (n - 1)))
+    return np.where(lower > 1e-9 * mean, lower, 0.0)
 
 
 def _learnt_anything(c: Corpus, answer: Answer) -> bool:

@@ -114,11 +114,17 @@ def _blend(notes: Mapping[str, Any]) -> dict[str, str]:
     told = {
         "held back": f"the query as typed has {query:.2f} of the weight, words learnt from {depths} documents "
         f"{1 - query:.2f}: at its best a feedback document scores {significant(best['query'])} by the query's words, "
-        f"{significant(best['feedback'])} by the learnt ones, which are to count {r:g} times as much"
+        f"{significant(best['feedback'])} by the learnt ones, which {_how_much(r, len(notes['depths']))}"
     }
     for name, words in notes["parts"].items():
         told[f"part {name}"] = "  ".join(f"{word} {weight:.3f}" for word, weight in words.items())
     return told
+
+
+def _how_much(r: float, depths: int) -> str:
+    if depths == 1:
+        return f"count {r:g} times as much, as documents are judged relevant"
+    return f"may count {r:g} times as much, and do where all estimates agree"
 
 
 def _by_weight(e: Explanation) -> list[FeedbackDocument]:

@@ -13,7 +13,6 @@ from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.index.statistics import Statistics
 from sdretrieval.ranking import feedback_loops, loops
 from sdretrieval.ranking.query import Query
-from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.weighting import Dirichlet, JelinekMercer, Weighting
 
 
@@ -88,20 +87,21 @@ class Rows:
         loops.score_rows(self.ptr, place, self.counts, weights, factors, statistics.p[terms], out)
         return out
 
-    def evidence(self, words: TermModel, weighting: Weighting, statistics: Statistics) -> np.ndarray:
-        """Σ_w a_w φ for each row, of a model with few words and without background."""
-        if not len(words):
-            return np.zeros(len(self))
-        places, known = self.vocabulary.find(words.terms)
+    def evidence(
+        self, terms: np.ndarray, weights: np.ndarray, weighting: Weighting, statistics: Statistics
+    ) -> np.ndarray:
+        """Σ_w a_w φ for each row, of a few words without background; of several lists of weights, for each list."""
+        places, known = self.vocabulary.find(terms)
         word = np.full(len(self.vocabulary.terms), -1)
         word[places[known]] = np.flatnonzero(known)
         of_posting = word[self.vocabulary.place]
         met = np.flatnonzero(of_posting >= 0)
         word, row = of_posting[met], np.searchsorted(self.ptr, met, side="right") - 1
-        A = weighting.term_factors(statistics, words.terms)
+        A = weighting.term_factors(statistics, terms)
         B = weighting.doc_factors(statistics, self.lengths)
-        phi = weighting.phi(self.counts[met], A[word], B[row])
-        return np.bincount(row, weights=words.weights[word] * phi, minlength=len(self))
+        phi = np.zeros((len(self), len(terms)))
+        phi[row, word] = weighting.phi(self.counts[met], A[word], B[row])
+        return (np.expand_dims(weights, -2) * phi).sum(axis=-1)
 
     def _factors(self, smoothing: JelinekMercer | Dirichlet, statistics: Statistics) -> np.ndarray:
         """What f_iw / p_w is multiplied by: A_w B_i without 1/p_w."""

@@ -216,7 +216,7 @@ def _held_back(notes: Mapping[str, Any]) -> str:
     return (
         f"The query as typed has {100 * query:.0f} % of the weight, words learnt {100 * (1 - query):.0f} %: "
         f"the best feedback document scores {best['query']:.3g} by the one, {best['feedback']:.3g} by the other, "
-        f"which is to count {notes['feedback_weight']:g} times as much."
+        f"which may count {notes['feedback_weight']:g} times as much, and does where all estimates agree."
     )
 
 

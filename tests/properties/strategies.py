@@ -122,6 +122,8 @@ SETTINGS: dict[str, dict[str, st.SearchStrategy]] = {
         "fb_terms": CUT["fb_terms"],
         "feedback_weight": st.just(0.0) | st.floats(1e-9, 10.0),  # what is less is lost beside 1
         "caution": st.sampled_from([0.0, 0.3, 1.0, 2.0]),
+        "idf_power": st.floats(0.0, 1.0),
+        "final_b": st.floats(0.0, 1.0),
         **WINDOWS,
     },
     "axiomatic": {

@@ -1,21 +1,23 @@
 """Several feedback models at several depths: what they agree on, weighed so that at its best it counts so much.
 
 Each part (SD's excess, the relevance model, axiomatic association) is estimated from the first 5, 10 and 20 documents.
-With e_k the words of one estimate, a distribution, and s(D; a) = Σ_w a_w φ_w the BM25 score of D by the words a,
+With e_k the words of one estimate, a distribution, s(D; a) = Σ_w a_w φ_w the BM25 score of D by the words a, and
 
-    e    = max(0, mean of the e_k - c standard errors of it), word by word, cut to the fb_terms words of largest
-           e(w) idf_w, and normalised
-    s_Q  = max_i s(D_i; θ̂^Q),  s_e = max_i s(D_i; e)               over the feedback documents D_i
-    a    = a_Q θ̂^Q + a_e e,   a_Q ∝ 1 / s_Q,   a_e ∝ r / s_e        ranked with BM25 weights
-    + a_Q / |Q| · Σ_i (λ_O φ(o_i) + λ_U φ(u_i)) / (1-λ_O-λ_U)       over neighbours in the query (ranking/pairs.py)
+    m(e)  = max(0, mean of the e_k - c standard errors of it)         word by word
+    s_k   = max_i s(D_i; e_k),   s_Q = max_i s(D_i; q)                over the feedback documents D_i
+    e     = m(e_k / s_k)      with the e_k cut to the fb_terms words of largest m(e)(w) idf_w
+    a     ∝ q / s_Q + r e,    q_w ∝ f^Q_w idf_w^γ                     ranked with BM25 weights
+    + a_Q / |Q| · Σ_i (λ_O φ(o_i) + λ_U φ(u_i)) / (1-λ_O-λ_U)         over neighbours in the query (ranking/pairs.py)
 
-Both scores are brought to the same height at the top, then feedback counts r times as much as the query. So it holds
-back by itself: where one document stands out by its words (as where one known item is sought), s_e is its score, and
-all others gain little. Estimates of unlike kinds err in unlike ways: the fewer of them have a word, the more it is
-doubted (with c = 1, one that a single estimate has counts for nothing). All are words of one BM25 query, one plan,
+The query and each estimate are brought to the same height at the top, then an estimate counts r times as much as the
+query. So feedback holds back by itself: where one document stands out by its words (as where one known item is sought),
+s_k is its score, and all others gain little; and where the estimates differ in which document is the best one, or in
+its words, none comes near r. Estimates of unlike kinds err in unlike ways: the fewer of them have a word, the more it
+is doubted (with c = 1, one that a single estimate has counts for nothing). Learnt words make a long query, which long
+documents have more of by chance: the second ranking has a b of its own. All are words of one BM25 query, one plan,
 which ranks at the cost of one. The query as typed is that of the sequential dependence model, in the first documents.
 Judged documents have no depths, all of them are one estimate, and they need not share words with the query:
-a = (θ̂^Q + r e) / (1 + r).
+a = (q + r e / Σ_w e_w) / (1 + r).
 """
 
 from __future__ import annotations
@@ -27,11 +29,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from sdretrieval.core.errors import ParameterError
-from sdretrieval.core.parameters import count, parameter
+from sdretrieval.core.parameters import count, parameter, share
 from sdretrieval.index.statistics import Statistics
 from sdretrieval.ranking import loops
 from sdretrieval.ranking.base import Expansion, Plan, Ranker, register
-from sdretrieval.ranking.feedback import Feedback
+from sdretrieval.ranking.feedback import Feedback, Rows
 from sdretrieval.ranking.models.axiomatic import Axiomatic
 from sdretrieval.ranking.models.bm25 import b_parameter, k1_parameter
 from sdretrieval.ranking.models.relevance_model import RM3
@@ -66,15 +68,17 @@ class Blend(Ranker):
     fb_docs: int = count(20, "feedback documents at the deepest; less deep: a quarter, half of them", symbol="N")
     fb_terms: int = count(40, "words kept of the blend", grid=(30, 40, 60))
     feedback_weight: float = parameter(
-        1.2, "how much feedback counts, the query 1", symbol="r", low=0.0, high=1e6, grid=(1.0, 1.2, 1.4, 2.0)
+        1.0, "how much feedback counts, the query 1", symbol="r", low=0.0, high=1e6, grid=(1.0, 1.2, 1.4, 2.0)
     )
     caution: float = parameter(
         0.5, "standard errors taken off a word's mean", symbol="c", low=0.0, high=10.0, grid=(0.0, 0.5, 1.0)
     )
+    idf_power: float = share(0.5, "how far rare words of the query weigh more", symbol="γ", grid=(0.0, 0.5, 1.0))
     ordered_weight: float = ordered_parameter(0.15)
     near_weight: float = near_parameter(0.075)
     k1: float = k1_parameter()
     b: float = b_parameter()
+    final_b: float = share(0.5, "b of the ranking with learnt words", grid=(0.4, 0.5, 0.6))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -96,8 +100,8 @@ class Blend(Ranker):
         return {name: PARTS[name](k1=self.k1, b=self.b) for name in self._names}
 
     @property
-    def weighting(self) -> BM25:
-        return BM25(self.k1, self.b)
+    def final_weighting(self) -> BM25:
+        return BM25(self.k1, self.final_b)
 
     def depths(self, feedback: Feedback) -> list[int]:
         """How many of the feedback documents each estimate is made from; judged ones are taken together."""
@@ -106,7 +110,7 @@ class Blend(Ranker):
         return [min(max(1, round(share * self.fb_docs)), len(feedback)) for share in DEPTHS]
 
     def first(self, query: Query, statistics: Statistics) -> Plan:
-        return Plan(query.as_counts(), self.weighting)
+        return Plan(query.as_counts(), BM25(self.k1, self.b))
 
     def expand(self, query: Query, feedback: Feedback, statistics: Statistics) -> Expansion:
         depths, terms = self.depths(feedback), feedback.rows.vocabulary.terms
@@ -119,37 +123,51 @@ class Blend(Ranker):
             part[:, np.searchsorted(terms, words)] = values
             loops.keep_largest(part, PART_TERMS)
             weights += samples.weights.mean(axis=0) / len(self.models)
-        learnt = self._cut(agreed(terms, np.concatenate(estimates), self.caution), statistics)
-        typed = query.as_distribution()
-        s_Q, s_e = (feedback.rows.evidence(words, self.weighting, statistics).max() for words in (typed, learnt))
-        query_weight = self._query_weight(s_Q, s_e, feedback.judged)
+        typed = self._typed(query, statistics)
+        learnt = self._learnt(feedback.rows, np.concatenate(estimates), statistics)
+        s_Q = float(self._best(feedback.rows, typed.terms, typed.weights, statistics))
+        query_weight = self._query_weight(s_Q, learnt.mass, feedback.judged)
+        learnt = learnt.normalised().scaled(1.0 - query_weight)
+        s_e = float(self._best(feedback.rows, learnt.terms, learnt.weights, statistics))
         notes = {
             "query_weight": query_weight,
             "feedback_weight": self.feedback_weight,
-            "best": {"query": float(s_Q), "feedback": float(s_e)},
+            "best": {"query": query_weight * s_Q, "feedback": s_e},
             "depths": depths,
             "parts": {name: agreed(terms, part, 0.0) for name, part in zip(self.models, estimates, strict=True)},
         }
-        if query_weight < 1:
-            typed = learnt.mixed(typed, query_weight)
         unit = query_weight / query.length / (1.0 - self.ordered_weight - self.near_weight)
         pairs = neighbours(query, unit * self.ordered_weight, unit * self.near_weight)
-        return Expansion(Plan(typed, self.weighting, pairs=pairs), weights, notes)
+        mixed = learnt.plus(typed.scaled(query_weight))
+        return Expansion(Plan(mixed, self.final_weighting, pairs=pairs), weights, notes)
 
     def hooks(self, engine: Engine) -> Hooks:
         return PairHooks(engine)
 
-    def _cut(self, words: TermModel, statistics: Statistics) -> TermModel:
-        """The words that add most to scores."""
-        adds = words.weights * self.weighting.term_factors(statistics, words.terms)
-        kept = strongest(words.terms, adds, self.fb_terms)
-        return TermModel(words.terms[kept], words.weights[kept]).normalised()
+    def _typed(self, query: Query, statistics: Statistics) -> TermModel:
+        """The query's words, rare ones ahead."""
+        rarity = self.final_weighting.term_factors(statistics, query.terms) ** self.idf_power
+        return TermModel(query.terms, query.counts * rarity).normalised()
 
-    def _query_weight(self, s_Q: float, s_e: float, judged: bool) -> float:
-        """The share of θ̂^Q in a; all of it where nothing was learnt."""
-        if s_e <= 0:
+    def _learnt(self, rows: Rows, estimates: np.ndarray, statistics: Statistics) -> TermModel:
+        """What estimates agree on, cut to the words that add most to scores, where each is as high at its best."""
+        terms, weighting = rows.vocabulary.terms, self.final_weighting
+        words = agreed(terms, estimates, self.caution)
+        adds = words.weights * weighting.term_factors(statistics, words.terms)
+        kept = words.terms[strongest(words.terms, adds, self.fb_terms)]
+        estimates = estimates[:, np.searchsorted(terms, kept)]
+        best = self._best(rows, kept, estimates, statistics)[:, np.newaxis]
+        return agreed(kept, estimates / np.where(best > 0, best, 1.0), self.caution)
+
+    def _best(self, rows: Rows, terms: np.ndarray, weights: np.ndarray, statistics: Statistics) -> np.ndarray:
+        """The highest score of a feedback document by some words; by several lists of weights, for each."""
+        return rows.evidence(terms, weights, self.final_weighting, statistics).max(axis=-1)
+
+    def _query_weight(self, s_Q: float, mass: float, judged: bool) -> float:
+        """The share of q in a; all of it where nothing was learnt."""
+        if mass <= 0:
             return 1.0
-        return 1.0 / (1.0 + self.feedback_weight) if judged else s_e / (s_e + self.feedback_weight * s_Q)
+        return 1.0 / (1.0 + self.feedback_weight * (1.0 if judged else s_Q * mass))
 
 
 def agreed(terms: np.ndarray, estimates: np.ndarray, caution: float) -> TermModel:
