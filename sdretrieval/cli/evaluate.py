@@ -18,7 +18,7 @@ from typing import Any
 
 from sdretrieval.cli.document_options import moment
 from sdretrieval.collection.records import Qrels, Run
-from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.errors import InputError, ParameterError, few
 from sdretrieval.core.files import atomic_writer
 from sdretrieval.core.tables import json_number, number, probability, text_table
 from sdretrieval.evaluate.curves import CURVE_MEASURES
@@ -252,10 +252,9 @@ def evaluate_runs(args: argparse.Namespace, *, beside: bool = False) -> Evaluate
     evaluations = [evaluator.evaluate(named.run, named.name) for named in runs]
     for evaluation, named in zip(evaluations, runs, strict=True):
         if not evaluation.topics or set(evaluation.topics) <= set(evaluation.missing_topics):
-            found = ", ".join(evaluation.unjudged_topics[:3]) or "none"
-            judged = ", ".join(evaluation.missing_topics[:3]) or "none"
+            ranked, judged = few(evaluation.unjudged_topics, 3) or "none", few(evaluation.missing_topics, 3) or "none"
             raise InputError(
-                f"no topic of the run (first: {found}) is judged in {args.qrels} (first: {judged})",
+                f"no topic of the run ({ranked}) is judged in {args.qrels} ({judged})",
                 file=named.path,
                 remedy="Check that run and qrels belong together and write topic ids alike.",
             )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sdretrieval.cli.evaluate import add_output_arguments, output_of, settle_output, with_baseline
-from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.errors import InputError, ParameterError, few
 from sdretrieval.core.tables import json_number
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _evaluate(args: argparse.Namespace, name: str, path: Path, costs: Any, docum
     found = evaluate_trials(trials, costs=costs, weighting=args.weighting, name=name)
     for stories, why in ((unjudged, "without judgments"), (found.skipped, "without an on-topic document")):
         if stories:
-            print(f"{name}: {len(stories)} stories {why} left out ({', '.join(stories[:5])} …)", file=sys.stderr)
+            print(f"{name}: {len(stories)} stories {why} left out ({few(stories)})", file=sys.stderr)
     return found
 
 

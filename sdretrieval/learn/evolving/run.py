@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, diags
 
-from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.errors import InputError, ParameterError, few
 from sdretrieval.core.progress import progress
 from sdretrieval.core.saved_arrays import Arrays, Header, load_model, save_arrays
 from sdretrieval.learn.evolving.estimators import SSLEOffline
@@ -107,7 +107,7 @@ def select(
             continue
         if len(mine) > 1:
             raise InputError(
-                f"document {corpus.docids[row]!r} has {len(mine)} labels ({', '.join(mine[:4])}), one at most may be",
+                f"document {corpus.docids[row]!r} has {len(mine)} labels ({few(mine)}), one at most may be",
                 file=corpus.name or None,
                 remedy="Choose classes that exclude each other with --classes, or another --label-field.",
             )
