@@ -394,6 +394,24 @@ def test_pools_and_measures(project: Project) -> None:
     assert isinstance(project.pools(), Run) and set(project.pools()["2"].docids) == {"d5", "d6", "d7"}
 
 
+@pytest.mark.parametrize("way", ["pool", "random", "runs"])
+def test_every_way_goes_through_the_pool_of_a_topic(project: Project, way: str) -> None:
+    pool = [f"d{i}" for i in range(12)]
+    run = as_run({"1": {docid: -float(i) for i, docid in enumerate(pool)}})
+    project.pool_from_runs([run])  # a pool made elsewhere, without the runs that it is of
+    if way == "runs":
+        with pytest.raises(ParameterError, match="no runs to tell apart"):
+            project.next("1", "ann", way)
+        project.add_run("a", run)
+    offered = []
+    while (offer := project.next("1", "ann", way)) is not None:
+        assert (offer.way, offer.left) == (way, len(pool) - len(offered))
+        offered.append(offer.docid)
+        project.judge("1", offer.docid, 0, "ann", way=way)
+    assert sorted(offered) == sorted(pool)
+    assert way == "runs" or (offered == pool) == (way == "pool")
+
+
 def test_a_certificate_drawn_once(project: Project) -> None:
     assert project.certificate("1") is None
     for docid in ("d1", "d2", "d3"):

@@ -314,6 +314,11 @@ class Project:
             raise ParameterError(f"there is no way {shown(way)} to choose", remedy=f"One of: {', '.join(WAYS)}.")
         with self._lock:
             self.refresh()
+            if way == "runs" and not self.runs:
+                raise ParameterError(
+                    f"project {self.name!r} has no runs to tell apart",
+                    remedy="Add some: sdretrieval judge pool --runs …",
+                )
             if qid is None:
                 if way != "runs":
                     raise ParameterError("which topic?", remedy="Only way='runs' chooses the topic itself.")
