@@ -22,9 +22,9 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from benchmarks.collections import Collection
 from benchmarks.kept import kept
-from benchmarks.results_evolving import tf_idf
 from benchmarks.tables import standard_error, table
 from sdretrieval.learn.classify.mixture import MultinomialMixture, SmoothedDirichletMixture
+from sdretrieval.learn.evolving.run import tf_idf
 from sdretrieval.learn.labelled import read_labelled
 
 COLLECTIONS = ("reuters21578", "20news-bydate")

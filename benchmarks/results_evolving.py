@@ -22,7 +22,7 @@ from math import inf
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse import csr_matrix, diags, vstack
+from scipy.sparse import csr_matrix, vstack
 
 from benchmarks.collections import INDEXES, ROOT, Collection, one_at_a_time
 from benchmarks.kept import BESIDE, kept
@@ -30,6 +30,7 @@ from benchmarks.tables import mean_and_error, standard_error, table
 from sdretrieval.evaluate.significance import correct, paired_t
 from sdretrieval.learn.evolving.frames import auc, choose_labelled
 from sdretrieval.learn.evolving.graph import laplacian, neighbour_graph
+from sdretrieval.learn.evolving.run import tf_idf
 from sdretrieval.learn.evolving.solver import LinearGram, RandomWalkGram, Solution, joined, project, solve, solve_hinge
 
 Floats = np.ndarray
@@ -83,15 +84,6 @@ class Posts:
     @cached_property
     def names(self) -> list[str]:
         return sorted(set(self.months))
-
-
-def tf_idf(counts: csr_matrix, df: Floats, n: int) -> csr_matrix:
-    """(1 + ln tf)(1 + ln((1 + n) / (1 + df))), rows of unit length."""
-    X = counts.copy()
-    X.data = 1.0 + np.log(X.data)
-    X = csr_matrix(X @ diags(1.0 + np.log((1.0 + n) / (1.0 + df))))
-    norm = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
-    return csr_matrix(diags(1.0 / np.where(norm > 0, norm, 1.0)) @ X)
 
 
 @cache

@@ -23,10 +23,11 @@ from scipy.sparse import csr_matrix
 
 from benchmarks.collections import Collection
 from benchmarks.kept import BESIDE, kept
-from benchmarks.results_evolving import LISTS, name_of, one_line, posts, tf_idf
+from benchmarks.results_evolving import LISTS, name_of, one_line, posts
 from benchmarks.tables import standard_error, table
 from sdretrieval.evaluate.significance import paired_t
 from sdretrieval.learn.classify.local_logistic import LocalLogisticRegression
+from sdretrieval.learn.evolving.run import tf_idf
 
 BANDWIDTHS = (3.0, 6.0, 12.0, 24.0, 48.0, inf)
 STRENGTHS = (10.0, 100.0)

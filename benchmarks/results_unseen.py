@@ -21,8 +21,9 @@ import numpy as np
 from benchmarks.collections import SHARED, Collection
 from benchmarks.kept import kept
 from benchmarks.tables import standard_error, table
-from sdretrieval.collection.records import Qrels, Ranking, Run, Topic
+from sdretrieval.collection.records import Qrels, Topic
 from sdretrieval.evaluate import evaluate
+from sdretrieval.evaluate.residual import residual_run
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.retrieval import search
 from sdretrieval.ranking.time.wrappers import AsOf
@@ -76,20 +77,13 @@ def classes(c: Collection) -> tuple[list[Topic], Qrels]:
     return [Topic(label, label.replace("-", " ").replace(".", " ")) for label in sorted(found)], Qrels(found)
 
 
-def without_itself(run: Run) -> Run:
-    rankings = {}
-    for qid, ranking in run.items():
-        others = [(docid, score) for docid, score in ranking if docid != qid]
-        rankings[qid] = Ranking([docid for docid, _ in others], [score for _, score in others])
-    return Run(rankings)
-
-
 def values(case: Case, model: str) -> dict[str, dict[str, float]]:
     """AP and P@5 of each topic that has relevant documents."""
     ranker = make_ranker(model)
     run = search(case.collection.snapshot, case.topics, AsOf(ranker=ranker) if case.as_of else ranker, threads=2)
     judged = {qid: grades for qid, grades in case.qrels.items() if case.qrels.relevant(qid)}
-    found = evaluate(without_itself(run), Qrels(judged), ("AP", "P@5"), complete=True)
+    others = residual_run(run, {qid: (qid,) for qid in run})  # a report does not find itself
+    found = evaluate(others, Qrels(judged), ("AP", "P@5"), complete=True)
     return {measure: dict(found.per_topic[measure]) for measure in ("AP", "P@5")}
 
 

@@ -330,7 +330,7 @@ def test_tdt_bad_input(two_runs, tmp_path, refused) -> None:
     qrels, a, _ = two_runs
     assert "how many documents were not listed" in refused("tdt", qrels, a)
     assert "cannot hold" in refused("tdt", qrels, a, "--documents", 2)
-    assert "must be 1 or more" in refused("tdt", qrels, a, "--documents", 0)
+    assert "must be at least 1" in refused("tdt", qrels, a, "--documents", 0)
     assert "p_target" in refused("tdt", qrels, a, "--documents", 9, "--p-target", 2)
     assert "a figure is" in refused("tdt", qrels, a, "--documents", 9, "--det", "x.gif")
     (tmp_path / "other").write_text("u 0 r1 1\n")

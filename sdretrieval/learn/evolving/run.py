@@ -50,11 +50,16 @@ class Words:
         self.documents += counts.shape[0]
 
     def tf_idf(self, counts: csr_matrix) -> csr_matrix:
-        X = counts.copy()
-        X.data = 1.0 + np.log(np.maximum(X.data, 1.0))
-        X = csr_matrix(X @ diags(1.0 + np.log((1.0 + self.documents) / (1.0 + self.df))))
-        norm = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
-        return csr_matrix(diags(1.0 / np.where(norm > 0, norm, 1.0)) @ X)
+        return tf_idf(counts, self.df, self.documents)
+
+
+def tf_idf(counts: csr_matrix, df: Floats, n: int) -> csr_matrix:
+    """Rows of unit length, by document frequencies among n documents."""
+    X = counts.copy()
+    X.data = 1.0 + np.log(np.maximum(X.data, 1.0))
+    X = csr_matrix(X @ diags(1.0 + np.log((1.0 + n) / (1.0 + df))))
+    norm = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+    return csr_matrix(diags(1.0 / np.where(norm > 0, norm, 1.0)) @ X)
 
 
 @dataclass(frozen=True, eq=False)
