@@ -151,14 +151,11 @@ def test_the_solver_finds_what_liblinear_finds() -> None:
     snapshot, relevant = collection()
     features = Features.of(snapshot)
     learner = Learner(features, ["bee"])
-    docs = [*np.flatnonzero(relevant)[:6], *np.flatnonzero(~relevant)[:30]]
+    docs = [*np.flatnonzero(relevant)[:6], *np.flatnonzero(~relevant)[:90]]
     for doc in docs:
         learner.learn(int(doc), bool(relevant[doc]))
-    x = np.zeros((snapshot.n_docs, snapshot.n_terms))
-    for doc in range(snapshot.n_docs):
-        terms, values = features.row(doc)
-        x[doc, terms] = values
-    weight = {True: RATIO * len(docs) / (6 * (1 + RATIO)), False: len(docs) / (30 * (1 + RATIO))}
+    x = dense(features)
+    weight = {True: RATIO * len(docs) / (6 * (1 + RATIO)), False: len(docs) / (90 * (1 + RATIO))}
     svm = LinearSVC(C=COST, class_weight=weight, tol=1e-6, max_iter=100_000).fit(x[docs], relevant[docs])
     topic = np.zeros(snapshot.n_terms)
     topic[snapshot.term_id("bee")] = 1.0
