@@ -6,7 +6,8 @@ import argparse
 from typing import NoReturn
 
 from sdretrieval.cli import document_options
-from sdretrieval.cli.options import add_set_argument, positive
+from sdretrieval.cli.options import add_set_argument
+from sdretrieval.cli.value_types import natural, positive
 from sdretrieval.core.errors import ParameterError
 
 EXAMPLE = """\
@@ -64,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--split-field", metavar="NAME", help="learn where this field of --train says train, measure where test"
     )
     doing.add_argument("--cv", type=int, metavar="K", help="measure in K folds of --train")
-    doing.add_argument("--seed", type=int, default=0, help="of random splits (default: 0)")
+    doing.add_argument("--seed", type=natural, default=0, help="of random splits (default: 0)")
     doing.add_argument("--confusion", metavar="FILE", help="write the confusion matrix as CSV")
     doing.add_argument("--json", action="store_true", help="print measures as JSON")
 

@@ -55,7 +55,7 @@ def _learn(args: argparse.Namespace, report: dict[str, Any]) -> TextClassifier |
     corpus, labels = _training_documents(args)
     kept = args.save or args.input or args.text
     classifier = None
-    if args.cv:
+    if args.cv is not None:
         report["folds"] = _folds(args, corpus, labels)
         if not kept:
             report.update({"model": args.model, "parameters": "tuned in each fold" if args.tune else chosen})

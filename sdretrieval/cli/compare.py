@@ -20,6 +20,7 @@ from sdretrieval.cli.evaluate import (
     settle_words,
     write_records,
 )
+from sdretrieval.cli.value_types import natural
 from sdretrieval.collection.trec.metadata import START
 from sdretrieval.core.errors import ParameterError, few
 from sdretrieval.core.files import numbered_lines
@@ -46,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_evaluation_arguments(parser)
     add_output_arguments(parser, "table", "jsonl")
     add = parser.add_argument
-    add("--most", type=int, default=5, metavar="N", help="topics with the largest gains and losses (default 5)")
+    add("--most", type=natural, default=5, metavar="N", help="topics with the largest gains and losses (default 5)")
     add("--topic", metavar="QID", help="show which documents of this topic moved")
 
 

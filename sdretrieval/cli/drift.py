@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sdretrieval.cli.options import positive
+from sdretrieval.cli.value_types import natural, positive
 from sdretrieval.core.errors import IndexProblem, ParameterError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="most frequent words that the likelihood looks at (default: %(default)s)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the ten folds (default: %(default)s)")
+    parser.add_argument("--seed", type=natural, default=0, help="of the ten folds (default: %(default)s)")
     parser.add_argument("--output", metavar="FOLDER", help="write plots and tables there")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
 

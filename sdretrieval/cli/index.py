@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sdretrieval.cli.document_options import add_field_arguments
+from sdretrieval.cli.value_types import positive
 from sdretrieval.collection.analyzer import LANGUAGES, STEMMERS, AnalyzerSpec
 from sdretrieval.collection.corpus.ciff import ENDINGS
 from sdretrieval.collection.corpus.reading import DOCID_STYLES, FORMATS, Reader
@@ -94,7 +95,7 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
     undated = "documents without a readable date (default: keep those without; a date that cannot be read is bad, "
     add("--undated", choices=UNDATED_CHOICES, help=undated + "and with --skip-bad the document is kept undated)")
     most = "most that one member of an archive may hold (default: %(default)s)"
-    add("--max-member-mb", type=int, default=MAX_MEMBER_BYTES >> 20, metavar="MB", help=most)
+    add("--max-member-mb", type=positive, default=MAX_MEMBER_BYTES >> 20, metavar="MB", help=most)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ import sys
 from itertools import combinations, count, pairwise
 from typing import TYPE_CHECKING, Any
 
-from sdretrieval.cli.options import positive
+from sdretrieval.cli.value_types import positive
 from sdretrieval.core.errors import InputError, ParameterError, few
 
 if TYPE_CHECKING:

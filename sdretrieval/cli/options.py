@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sdretrieval.cli.document_options import add_analyzer_arguments, analyzer_from
+from sdretrieval.cli.value_types import positive
 from sdretrieval.collection.records import Qrels, Topic
 from sdretrieval.core.errors import ParameterError, few
 from sdretrieval.core.files import STANDARD
@@ -198,14 +199,3 @@ def default_threads() -> int:
     import os
 
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def positive(text: str) -> int:
-    """argparse type: a whole number of at least 1."""
-    try:
-        value = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
-    return value

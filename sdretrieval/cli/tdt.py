@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sdretrieval.cli.evaluate import add_output_arguments, output_of, settle_output, with_baseline
-from sdretrieval.cli.options import positive
+from sdretrieval.cli.value_types import positive
 from sdretrieval.core.errors import InputError, few
 from sdretrieval.core.tables import json_number
 

@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from sdretrieval.cli.document_options import moment
-from sdretrieval.cli.options import positive
+from sdretrieval.cli.value_types import moment, positive
 from sdretrieval.core.errors import ParameterError, few
 from sdretrieval.estimate.time.kernels import kernel_names
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sdretrieval.cli import document_options
-from sdretrieval.cli.options import add_set_argument, positive
+from sdretrieval.cli.options import add_set_argument
+from sdretrieval.cli.value_types import positive
 from sdretrieval.collection.analyzer import AnalyzerSpec
 from sdretrieval.core.errors import InputError, ParameterError, few
 
