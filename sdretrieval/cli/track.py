@@ -353,7 +353,7 @@ def _analyzer(args: argparse.Namespace, earlier: Snapshot | None) -> AnalyzerSpe
     for name, spec in found[1:]:
         if spec != found[0][1]:
             raise ParameterError(
-                f"{found[0][0]} was analysed as {found[0][1]}, {name} says {spec}",
+                f"{found[0][0]} was analysed as {found[0][1]}; {name}: {spec}",
                 remedy="Words only match where documents are analysed alike: re-index one of them.",
             )
     return found[0][1]

@@ -145,12 +145,13 @@ def evolve(
 ) -> Iterator[FrameResult]:
     """Go through the frames: each is learnt from, then its documents are classified."""
     words = Words() if words is None else words
-    if words.analyzer not in ("", str(corpus.analyzer)):
+    analyzer = repr(corpus.analyzer)
+    if words.analyzer not in ("", analyzer):
         raise ParameterError(
-            f"the documents were analysed by {corpus.analyzer}, those before them by {words.analyzer}",
+            f"the documents were analysed by {analyzer}, those before them by {words.analyzer}",
             remedy="Index them alike, or start again.",
         )
-    words.analyzer = str(corpus.analyzer)
+    words.analyzer = analyzer
     columns = words.numbered(corpus.vocabulary)
     counts = corpus.counts[selection.rows]
     counts = csr_matrix(
