@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 # Not benchmarks: shared parts, digests of results, and the effectiveness tables of `make results`.
-NOT_RUN = {"__init__", "__main__", "anserini", "collections", "corpus", "digests", "kept", "results"}
+NOT_RUN = {"__init__", "__main__", "anserini", "collections", "corpus", "digests", "kept", "sharded", "tables"}
 
 
 def names() -> list[str]:

@@ -18,6 +18,7 @@ from scipy.sparse import csr_matrix
 
 from benchmarks.collections import ROOT
 from benchmarks.results_drift import ADDITIVE, BACKGROUND, Data, Scored, load, mixture, score, smoothed, split
+from benchmarks.tables import standard_error
 from sdretrieval.core.plotting import GREY, STYLE, empty_figure, write_figure
 from sdretrieval.core.timeline import DAY, timeline
 from sdretrieval.estimate.time.bandwidth import LikelihoodChoice, choose_by_likelihood, plug_in
@@ -141,7 +142,7 @@ def rates() -> dict[bool, tuple[np.ndarray, np.ndarray, float, float]]:
     for online in (False, True):
         each = np.array([[simulated_mise(int(n), online, seed) for n in sizes] for seed in range(8)])
         slopes = [np.polyfit(np.log(sizes), np.log(row), 1)[0] for row in each]
-        error = float(np.std(slopes, ddof=1) / np.sqrt(len(slopes)))
+        error = standard_error(slopes)
         found[online] = sizes, each.mean(axis=0), float(np.mean(slopes)), error
         tell(f"{'online' if online else 'offline'}: least error falls as n^{np.mean(slopes):.3f} (s.e. {error:.3f})")
     return found

@@ -29,6 +29,7 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from benchmarks.collections import SHARED, Collection
+from benchmarks.tables import mean_and_error, standard_error
 from sdretrieval.collection.records import Run
 from sdretrieval.core.tables import text_table
 from sdretrieval.evaluate import evaluate
@@ -147,15 +148,13 @@ def part_reviews(args: argparse.Namespace) -> None:
         table.append([folder.name, *(f"{v:.3f}" for one in told for v in one), str(chosen)])
         print(table[-1], flush=True)
     values = np.array(rows)
-    for name, row in (("mean", values.mean(axis=0)), ("s.e.", values.std(axis=0, ddof=1) / np.sqrt(len(values)))):
+    for name, row in (("mean", values.mean(axis=0)), ("s.e.", np.apply_along_axis(standard_error, 0, values))):
         table.append([name, *(f"{v:.3f}" for one in row for v in one), ""])
     heads = [f"{what} {who}" for who in ("default", "left out", "ASReview") for what in ("WSS@95", "r@2R", "ms")]
     print(text_table(["review", *heads, "chosen"], table))
     for name, k in (("WSS@95", 0), ("recall at 2R", 1)):
         gain = values[:, 1, k] - values[:, 2, k]
-        print(
-            f"{name}, ours (left out) less ASReview's: {gain.mean():+.4f} ± {gain.std(ddof=1) / len(gain) ** 0.5:.4f}"
-        )
+        print(f"{name}, ours (left out) less ASReview's (s.e.): {mean_and_error(gain, 4, '+')}")
     for k, numbers in enumerate(ours):
         print(k, CHOICES[k] or "default", np.array(numbers).mean(axis=0).round(4).tolist())
     if args.orders > 1 and not np.isnan(values[:, 2]).any():

@@ -14,6 +14,7 @@ from scipy.special import gamma, xlogy
 
 from benchmarks.collections import INDEXES, ROOT, Collection
 from benchmarks.kept import BESIDE
+from benchmarks.tables import table
 from sdretrieval.collection.analyzer import AnalyzerSpec
 from sdretrieval.collection.corpus import Reader
 from sdretrieval.core.plotting import GREY, STYLE, empty_figure, write_figure
@@ -99,17 +100,17 @@ def _normalisers() -> str:
         "Figure 3.4: normalisers of two words, α₁ + α₂ = 1, θ^GE = (½, ½). Z is the Dirichlet's (3.12), Z_a the "
         "approximation (3.24), Z^SD the exact one (3.14) by quadrature.",
         "",
-        "| α₁ | Z | Z^SD, λ = .2 | Z^SD, λ = .8 | Z_a |",
-        "|---|---|---|---|---|",
     ]
+    rows = {}
     narrow, wide = normaliser_curves(0.2, 999), normaliser_curves(0.8, 999)
     for first in (0.001, 0.01, 0.1, 0.3, 0.5):
         i = int(np.abs(narrow["alpha"] - first).argmin())
         values = (narrow["dirichlet"][i], narrow["exact"][i], wide["exact"][i], narrow["approximate"][i])
-        lines.append(f"| {first:g} | " + " | ".join(f"{value:.4f}" for value in values) + " |")
+        rows[f"{first:g}"] = [f"{value:.4f}" for value in values]
     ratio = narrow["approximate"] / narrow["exact"]
     wide_ratio = narrow["approximate"] / wide["exact"]
     lines += [
+        table(["α₁", "Z", "Z^SD, λ = .2", "Z^SD, λ = .8", "Z_a"], rows),
         "",
         f"Over 0 < α₁ < 1, Z^SD at the thesis's λ = .2 stays within {narrow['exact'].min():.3f} and "
         f"{narrow['exact'].max():.3f}: bounded like Z_a, but flat, where Z_a doubles from the middle to the ends "
@@ -118,19 +119,17 @@ def _normalisers() -> str:
         "",
         "More words (α_j = S/V, even background, λ = .5), quadrature and Monte Carlo (200,000 points), as logarithms:",
         "",
-        "| V | S | log Z | log Z^SD, quadrature | log Z^SD, Monte Carlo | log Z_a |",
-        "|---|---|---|---|---|---|",
     ]
+    more = []
     for words, scale in ((2, 1.0), (3, 1.0), (4, 1.0), (4, 8.0), (5, 20.0), (10, 1.0), (30, 30.0)):
         alpha, even = np.full(words, scale / words), np.full(words, 1 / words)
         exact = f"{log_exact_normaliser(alpha, even, 0.5):.4f}" if words <= 5 else "-"
         estimate = estimate_normaliser(alpha, even, 0.5, samples=200_000, seed=0)
-        lines.append(
-            f"| {words} | {scale:g} | {log_dirichlet_normaliser(alpha):.4f} | {exact} | {estimate.log:.4f} "
-            f"± {estimate.standard_error:.4f} | {log_approximate_normaliser(alpha):.4f} |"
-        )
-    lines += ["", "![normalisers](burstiness-normalisers.png)"]
-    return "\n".join(lines)
+        drawn = f"{estimate.log:.4f} ± {estimate.standard_error:.4f}"
+        dirichlet, approximate = (f(alpha) for f in (log_dirichlet_normaliser, log_approximate_normaliser))
+        more.append([str(words), f"{scale:g}", f"{dirichlet:.4f}", exact, drawn, f"{approximate:.4f}"])
+    head = ["V", "S", "log Z", "log Z^SD, quadrature", "log Z^SD, Monte Carlo", "log Z_a"]
+    return "\n".join([*lines, table(head, more), "", "![normalisers](burstiness-normalisers.png)"])
 
 
 def with_stopwords(name: str) -> Path:
@@ -145,40 +144,38 @@ def with_stopwords(name: str) -> Path:
 def _counts(name: str) -> str:
     """Figure 3.5 of one collection."""
     counts = open_snapshot(with_stopwords(name)).by_doc
-    lines: list[str] = []
+    text, rows = "", []
     for number, (way, options) in enumerate(WAYS.items()):
         found = analyse(counts, words=WORDS, **options)
         print(f"{name}: {way}", file=sys.stderr)
         if number == 0:
-            lines += _heading(name, found)
+            text = _heading(name, found)
             base = found.per_document["multinomial"]
             write_plot(found, DOCS / f"burstiness-{name}.png", name)
         if found.as_printed:
             write_plot(found, DOCS / f"burstiness-{name}-as-printed.png", name)
-        lines += [_row(found, way, distribution, base) for distribution in found.fits]
-    lines += ["", f"![counts](burstiness-{name}.png)", "", f"![counts, as printed](burstiness-{name}-as-printed.png)"]
-    return "\n".join(lines)
+        rows += [_row(found, way, distribution, base) for distribution in found.fits]
+    head = ["distribution", "how", "S", "λ", "KL high", "KL medium", "KL low", "perplexity", "gain"]
+    pictures = f"![counts](burstiness-{name}.png)\n\n![counts, as printed](burstiness-{name}-as-printed.png)"
+    return f"{text}\n\n{table(head, rows)}\n\n{pictures}"
 
 
-def _heading(name: str, found: Burstiness) -> list[str]:
+def _heading(name: str, found: Burstiness) -> str:
     train, chosen, test = found.sizes
     shares = ", ".join(
         f"{one.name} {len(one.words):,} words with {100 * one.share_of_occurrences:.0f} % of occurrences"
         for one in found.classes
     )
-    return [
+    return (
         f"Figure 3.5 on {name}, stemmed, with stop words "
         f"(`sdretrieval burstiness --index indexes/results-{name}-stopwords --words {WORDS}`): fitted to {train:,} "
         f"documents, S chosen on {chosen:,}, measured on {test:,} others; {shares}. KL is the divergence of the "
         "predicted from the empirical distribution of counts, in brackets among documents that have the word; "
-        "perplexity is (3.42); gain is in nats per word over the multinomial (standard error over documents).",
-        "",
-        "| distribution | how | S | λ | KL high | KL medium | KL low | perplexity | gain |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+        "perplexity is (3.42); gain is in nats per word over the multinomial (standard error over documents)."
+    )
 
 
-def _row(found: Burstiness, way: str, name: str, base: np.ndarray) -> str:
+def _row(found: Burstiness, way: str, name: str, base: np.ndarray) -> list[str]:
     scale, smoothing = found.scales[name], found.smoothings[name]
     cells = [LABELS[name], "-" if name == "multinomial" and not found.as_printed else way]
     cells += ["-" if scale is None else f"{scale:.3g}", "-" if smoothing is None else f"{smoothing:g}"]
@@ -193,7 +190,7 @@ def _row(found: Burstiness, way: str, name: str, base: np.ndarray) -> str:
         error = float(more.std(ddof=1) * np.sqrt(len(more)) / found.occurrences)
         told = f"{more.sum() / found.occurrences:+.4f} ({error:.4f})" if name != "multinomial" else "-"
         cells += [f"{found.perplexity[name]:.2f}", told]
-    return "| " + " | ".join(cells) + " |"
+    return cells
 
 
 if __name__ == "__main__":

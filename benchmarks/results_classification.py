@@ -25,6 +25,7 @@ from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
 from benchmarks.collections import Collection
+from benchmarks.tables import standard_error, table
 from sdretrieval.core.progress import progress
 from sdretrieval.evaluate.significance import Comparison, compare_values
 from sdretrieval.learn.classify import (
@@ -362,8 +363,16 @@ def spread(row: Row, rows: Sequence[Row] = ()) -> str:
 def against(values: Sequence[np.ndarray], one: int, other: int) -> str:
     """The mean of the one in %, and the standard error of its difference to the other."""
     gain = values[one] - values[other]
-    error = f" ({100 * gain.std(ddof=1) / np.sqrt(len(gain)):.2f})" if one != other else ""
+    error = f" ({100 * standard_error(gain):.2f})" if one != other else ""
     return f"{100 * values[one].mean():.2f}{error}"
+
+
+BEGUN = ["#", "model", "parameters"]
+
+
+def begun(place: int, row: Row) -> list[str]:
+    """The first cells of a row."""
+    return [str(place + 1), f"{row.model.name} ({row.model.symbols})", written(row.chosen)]
 
 
 def reuters(n_splits: int = SPLITS) -> str:
@@ -391,20 +400,19 @@ def reuters(n_splits: int = SPLITS) -> str:
         f"repeated for each of its topics as if that were its only one ({again.counts.shape[0]:,} documents), which "
         "would explain the thesis's random splits: see CLASSIFICATION.md.",
         "",
-        "| # | model | parameters | ModApte | top ten | random | better than | one topic each | better than "
-        "| thesis: parameters | ModApte | random | better than |",
-        "|" + "---|" * 13,
     ]
-    for number, (row, single) in enumerate(zip(rows, alone, strict=True), 1):
-        lines.append(
-            f"| {number} | {row.model.name} ({row.model.symbols}) | {written(row.chosen)} | "
-            f"{against(fixed, number - 1, sd)} | {against(narrow, number - 1, sd)} | "
-            f"{spread(row, rows)} | {beaten(rows, row)} | "
-            f"{spread(single, alone)} | {beaten(alone, single)} | "
-            + " | ".join(PUBLISHED_REUTERS[row.model.name])
-            + " |"
-        )
-    return "\n".join([*lines, "", both_tests(rows) + " One topic each: " + agreement(alone)])
+    cells = [
+        [
+            *begun(i, row),
+            *(against(values, i, sd) for values in (fixed, narrow)),
+            *(cell for one, all_ in ((row, rows), (single, alone)) for cell in (spread(one, all_), beaten(all_, one))),
+            *PUBLISHED_REUTERS[row.model.name],
+        ]
+        for i, (row, single) in enumerate(zip(rows, alone, strict=True))
+    ]
+    measured = ["ModApte", "top ten", "random", "better than", "one topic each", "better than"]
+    head = [*BEGUN, *measured, "thesis: parameters", "ModApte", "random", "better than"]
+    return "\n".join([*lines, table(head, cells), "", both_tests(rows) + " One topic each: " + agreement(alone)])
 
 
 def newsgroups(n_splits: int = SPLITS) -> str:
@@ -418,19 +426,17 @@ def newsgroups(n_splits: int = SPLITS) -> str:
         f"{described(task.counts)} (thesis: 18,828; 116,199; 150). Accuracy in %, mean ± standard deviation over "
         f"{n_splits} random 80:20 splits.",
         "",
-        "| # | model | parameters | accuracy | better than | thesis: parameters | accuracy | better than |",
-        "|" + "---|" * 8,
     ]
-    for number, row in enumerate(rows, 1):
-        lines.append(
-            f"| {number} | {row.model.name} ({row.model.symbols}) | {written(row.chosen)} | {spread(row, rows)} | "
-            f"{beaten(rows, row)} | " + " | ".join(PUBLISHED_NEWSGROUPS[row.model.name]) + " |"
-        )
+    cells = [
+        [*begun(i, row), spread(row, rows), beaten(rows, row), *PUBLISHED_NEWSGROUPS[row.model.name]]
+        for i, row in enumerate(rows)
+    ]
+    head = [*BEGUN, "accuracy", "better than", "thesis: parameters", "accuracy", "better than"]
     told = (
         "An SVM in Crammer and Singer's form with the thesis's C = 1 divided by the number of training documents, as "
         f"the manual of SVM^multiclass has it, reaches {spread(theirs)}."
     )
-    return "\n".join([*lines, "", told, "", both_tests(rows)])
+    return "\n".join([*lines, table(head, cells), "", told, "", both_tests(rows)])
 
 
 def described(counts: csr_matrix) -> str:
@@ -472,7 +478,7 @@ if __name__ == "__main__":
     parser.add_argument("table", nargs="*", help=f"of {', '.join(TABLES)}")
     parser.add_argument("--splits", type=int, default=SPLITS)
     given = parser.parse_args()
-    for table in given.table or TABLES:
+    for name in given.table or TABLES:
         began = time.perf_counter()
-        print(TABLES[table](given.splits), flush=True)
-        print(f"{table}: {time.perf_counter() - began:.0f} s", file=sys.stderr)
+        print(TABLES[name](given.splits), flush=True)
+        print(f"{name}: {time.perf_counter() - began:.0f} s", file=sys.stderr)

@@ -22,8 +22,9 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from benchmarks.collections import Collection
 from benchmarks.kept import kept
-from benchmarks.results_evolving import table, tf_idf
+from benchmarks.tables import standard_error, table
 from sdretrieval.learn.classify.mixture import MultinomialMixture, SmoothedDirichletMixture
+from sdretrieval.learn.evolving.run import tf_idf
 from sdretrieval.learn.labelled import read_labelled
 
 COLLECTIONS = ("reuters21578", "20news-bydate")
@@ -85,7 +86,7 @@ def section() -> str:
     titles = []
     for name, other in zip(COLLECTIONS, reversed(COLLECTIONS), strict=True):
         X, labels = documents(name)
-        titles.append(f"{name}: {X.shape[0]:,} documents, {len(set(labels))} labels | with")
+        titles.append(f"{name}: {X.shape[0]:,} documents, {len(set(labels))} labels")
         results = {}
         for method, settings in SETTINGS.items():
             began = time.perf_counter()
@@ -97,7 +98,7 @@ def section() -> str:
             print(name, method, best, results[method], f"{time.perf_counter() - began:.0f} s", file=sys.stderr)
             rows[method].append(told)
         means = {method: float(np.mean(values)) for method, values in results.items()}
-        errors = {method: float(np.std(values, ddof=1) / np.sqrt(SEEDS)) for method, values in results.items()}
+        errors = {method: standard_error(values) for method, values in results.items()}
         first, second = sorted(means, key=lambda method: -means[method])[:2]
         clear = means[first] - means[second] > 2 * np.hypot(errors[first], errors[second])
         for method in SETTINGS:
@@ -109,7 +110,7 @@ def section() -> str:
         f"Normalised mutual information of clusters and labels: mean of {SEEDS} starts (standard error), as many "
         f"clusters as labels, words of {LEAST} documents or more and of at most {100 * MOST:.0f} % of them; settings "
         "are the best of a grid on the other collection. See [CLASSIFICATION.md](CLASSIFICATION.md#clusters).\n\n"
-        + table([part for title in titles for part in title.split(" | ")], rows)
+        + table(["", *(part for title in titles for part in (title, "with"))], rows)
     )
 
 

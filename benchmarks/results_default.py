@@ -20,6 +20,7 @@ from benchmarks import results_unseen
 from benchmarks.anserini import SYSTEMS, anserini_run
 from benchmarks.collections import Collection
 from benchmarks.kept import BESIDE, kept
+from benchmarks.tables import error_of, standard_error, table
 from sdretrieval.collection.records import Run, Topic
 from sdretrieval.evaluate import compare_values, evaluate
 from sdretrieval.ranking.registry import make_ranker
@@ -153,24 +154,15 @@ def share_hurt(name: str, found: Values) -> float:
 # -- tables --------------------------------------------------------------------------------------------------------
 
 
-def _rows(head: str, names: list[str], rows: dict[str, list[str]]) -> str:
-    lines = [f"| {head} | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]
-    return "\n".join(lines + [f"| {label} | " + " | ".join(cells) + " |" for label, cells in rows.items()])
-
-
 def _table(shown: dict[str, dict[str, Values]], names: list[str], measure: str) -> str:
-    rows = {}
-    for model, found in shown.items():
-        rows[model] = [f"{mean(found[name], measure):.4f}{_error(name, found[name], measure)}" for name in names]
+    base = {name: values(name, "bm25")[measure] for name in names}
+    rows = {
+        model: [f"{mean(found[name], measure):.4f}{error_of(found[name][measure], base[name])}" for name in names]
+        for model, found in shown.items()
+    }
     label = {"AP": "MAP"}.get(measure, measure)
     told = "" if measure != "AP" else "In brackets the standard error of the difference to BM25.\n\n"
-    return f"### {label} on ten collections\n\n{told}" + _rows(label, names, rows)
-
-
-def _error(name: str, found: Values, measure: str) -> str:
-    """The standard error of the mean difference to BM25 over topics, in brackets; nothing for BM25 itself."""
-    gaps = np.array([found[measure][qid] - value for qid, value in values(name, "bm25")[measure].items()])
-    return f" ({gaps.std(ddof=1) / np.sqrt(len(gaps)):.4f})" if gaps.any() else ""
+    return f"### {label} on ten collections\n\n{told}" + table([label, *names], rows)
 
 
 def _hurt(shown: dict[str, dict[str, Values]], names: list[str]) -> str:
@@ -183,7 +175,7 @@ def _hurt(shown: dict[str, dict[str, Values]], names: list[str]) -> str:
         rows[model] = cells
     return (
         "### Topics hurt, against BM25\n\nShare of topics whose AP falls by more than .01 and more than a tenth / "
-        "robustness index: topics helped less topics hurt, by all.\n\n" + _rows("model", names, rows)
+        "robustness index: topics helped less topics hurt, by all.\n\n" + table(["model", *names], rows)
     )
 
 
@@ -203,7 +195,7 @@ def _trade_off(names: list[str]) -> str:
         "are not of known items; share of topics hurt in the mean of all; collections of which it is at most half of "
         "sd3's; and the share on each.\n\n"
     )
-    return "### Gain against topics hurt\n\n" + text + _rows("", ["gain", "hurt", "half", *names], rows)
+    return "### Gain against topics hurt\n\n" + text + table(["", "gain", "hurt", "half", *names], rows)
 
 
 def _peers(names: list[str]) -> str:
@@ -225,7 +217,7 @@ def _peers(names: list[str]) -> str:
         f"{AXIOMATIC_CHECKED} topics of each collection that Anserini's own BM25+Ax ranked too, AP differs by at most "
         f"{max(_largest_difference(name) for name in here):.4f}."
     )
-    return "### The default against Anserini's systems (MAP)\n\n" + text + "\n\n" + _rows("system", here, rows)
+    return "### The default against Anserini's systems (MAP)\n\n" + text + "\n\n" + table(["system", *here], rows)
 
 
 def _largest_difference(name: str) -> float:
@@ -238,14 +230,13 @@ def _gains(shown: dict[str, dict[str, Values]], names: list[str]) -> str:
     lines = ["### In one line each", ""]
     for model, found in shown.items():
         gains = [gain(name, found[name]) for name in others]
-        error = np.std(gains, ddof=1) / np.sqrt(len(gains))
         least = min(names, key=lambda name, found=found: mean(found[name]) - mean(values(name, "bm25")))
         lost = mean(found[least]) - mean(values(least, "bm25"))
         above = sum(mean(found[n]) > max(mean(shown["sd3"][n]), mean(shown["rm3"][n])) for n in names)
         lines.append(
             f"- {model}: mean relative gain of MAP over BM25 on the {len(others)} collections that are not of known "
-            f"items {100 * np.mean(gains):.1f} % (s.e. {100 * error:.1f}); least difference {lost:+.4f} ({least}); "
-            f"above the better of sd3 and rm3 on {above} of {len(names)}"
+            f"items {100 * np.mean(gains):.1f} % (s.e. {100 * standard_error(gains):.1f}); "
+            f"least difference {lost:+.4f} ({least}); above the better of sd3 and rm3 on {above} of {len(names)}"
         )
     return "\n".join(lines)
 

@@ -20,6 +20,7 @@ from scipy.sparse import csr_matrix
 
 from benchmarks.collections import Collection
 from benchmarks.kept import BESIDE
+from benchmarks.tables import table
 from sdretrieval.core.timeline import DAY, format_duration, timeline
 from sdretrieval.estimate.time.bandwidth import (
     candidate_bandwidths,
@@ -241,28 +242,23 @@ def rows(names: tuple[str, ...] = COLLECTIONS) -> str:
         if not Collection(name).available:
             parts.append(f"### {name}\n\nnot on this machine")
             continue
-        data, table = measure(name)
-        lines = [
-            f"### {name}",
-            "",
-            f"{data.train.shape[0]:,} documents to estimate from, {data.test.shape[0]:,} held out, "
-            f"{data.n_words:,} terms.",
-            "",
-            "| model | offline | | online | |",
-            "|---|---|---|---|---|",
-        ]
-        for label, row in table.items():
-            cells = []
+        data, found = measure(name)
+        about = (
+            f"### {name}\n\n{data.train.shape[0]:,} documents to estimate from, {data.test.shape[0]:,} held out, "
+            f"{data.n_words:,} terms.\n\n"
+        )
+        shown: dict[str, list[str]] = {}
+        for label, row in found.items():
+            cells = shown[label] = []
             for scenario in ("offline", "online"):
                 if scenario in row:
                     value, note = row[scenario]
-                    reference = table[GLOBAL][scenario][0]
+                    reference = found[GLOBAL][scenario][0]
                     error = "" if value is reference else f" ({value.error_to(reference):.4f})"
                     cells += [f"{value.mean:.4f}{error}", note]
                 else:
                     cells += ["—", ""]
-            lines.append(f"| {label} | " + " | ".join(cells) + " |")
-        parts.append("\n".join(lines))
+        parts.append(about + table(["model", "offline", "", "online", ""], shown))
         print(f"{name}: {time.perf_counter() - began:.0f} s", file=sys.stderr)
     introduction, *tables = parts
     return "\n\n".join([introduction, tables[-1], BESIDE, *tables[:-1]])

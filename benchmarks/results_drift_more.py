@@ -27,7 +27,7 @@ from benchmarks.results_drift import (
     score,
     smoothed,
 )
-from benchmarks.results_evolving import table
+from benchmarks.tables import table
 from sdretrieval.core.timeline import DAY, format_duration, middle_of_bin, timeline
 from sdretrieval.estimate.time.bandwidth import candidate_bandwidths, choose_by_likelihood
 from sdretrieval.estimate.time.held_out import FoldedTimeline
@@ -123,7 +123,11 @@ def classes_part(name: str) -> str:
             f"{'online' if online else 'offline'} {100 * whole.mean:.2f} % with global class models, "
             f"{100 * local.mean:.2f} with local ones (s.e. of the difference {100 * local.error_to(whole):.2f})"
         )
-    head = ["documents", *(f"{w}: {c}" for w in ("offline", "online") for c in ("global", "local gains (s.e.)", "h"))]
+    head = [
+        "",
+        "documents",
+        *(f"{w}: {c}" for w in ("offline", "online") for c in ("global", "local gains (s.e.)", "h")),
+    ]
     return (
         f"### Drift within a class: {name}\n\nEach class by itself, p_t(x|y): log-likelihood of a held-out word, and "
         "what the local model adds, h by likelihood.\n\n"
@@ -266,7 +270,7 @@ def pairs_part(name: str) -> str:
         "add to the global one of their kind (standard error over days). Pairs back off to single words by "
         "(c(vw) + κ p(w)) / (c(v) + κ), local pairs to global ones in the same way with κ_t, both chosen on a tenth of "
         f"the training documents; h is that of single words: {'; '.join(notes)}.\n\n"
-        + table(["offline", "online"], rows)
+        + table(["", "offline", "online"], rows)
     )
 
 

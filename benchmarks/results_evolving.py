@@ -22,13 +22,15 @@ from math import inf
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse import csr_matrix, diags, vstack
+from scipy.sparse import csr_matrix, vstack
 
 from benchmarks.collections import INDEXES, ROOT, Collection, one_at_a_time
 from benchmarks.kept import BESIDE, kept
+from benchmarks.tables import mean_and_error, standard_error, table
 from sdretrieval.evaluate.significance import correct, paired_t
 from sdretrieval.learn.evolving.frames import auc, choose_labelled
 from sdretrieval.learn.evolving.graph import laplacian, neighbour_graph
+from sdretrieval.learn.evolving.run import tf_idf
 from sdretrieval.learn.evolving.solver import LinearGram, RandomWalkGram, Solution, joined, project, solve, solve_hinge
 
 Floats = np.ndarray
@@ -82,15 +84,6 @@ class Posts:
     @cached_property
     def names(self) -> list[str]:
         return sorted(set(self.months))
-
-
-def tf_idf(counts: csr_matrix, df: Floats, n: int) -> csr_matrix:
-    """(1 + ln tf)(1 + ln((1 + n) / (1 + df))), rows of unit length."""
-    X = counts.copy()
-    X.data = 1.0 + np.log(X.data)
-    X = csr_matrix(X @ diags(1.0 + np.log((1.0 + n) / (1.0 + df))))
-    norm = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
-    return csr_matrix(diags(1.0 / np.where(norm > 0, norm, 1.0)) @ X)
 
 
 @cache
@@ -456,13 +449,7 @@ def one_line(text: str) -> str:
 
 def lead(one: Floats, other: Floats) -> str:
     """In points, with its standard error; both are months (or pairs) x labelings."""
-    gain = 100 * (one - other).mean(axis=1)
-    return f"{gain.mean():+.2f} ({gain.std(ddof=1) / np.sqrt(len(gain)):.2f})"
-
-
-def table(columns: list[str], rows: dict[str, list[str]]) -> str:
-    lines = ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
-    return "\n".join([*lines, *(f"| {name} | " + " | ".join(cells) + " |" for name, cells in rows.items())])
+    return mean_and_error(100 * (one - other).mean(axis=1), 2, "+")
 
 
 def tests(better: dict[tuple, Outcome], worse: dict[tuple, Outcome]) -> list[str]:
@@ -470,11 +457,7 @@ def tests(better: dict[tuple, Outcome], worse: dict[tuple, Outcome]) -> list[str
     over columns, is below 5 %."""
     months = [better[key].quality.mean(axis=1) - worse[key].quality.mean(axis=1) for key in better]
     p = correct([paired_t(d).p_value for d in months])
-    errors = [d.std(ddof=1) / np.sqrt(len(d)) for d in months]
-    return [
-        f"{100 * d.mean():+.2f} ({100 * e:.2f}){'*' if q < 0.05 else ''}"
-        for d, e, q in zip(months, errors, p, strict=True)
-    ]
+    return [mean_and_error(100 * d, 2, "+") + "*" * (q < 0.05) for d, q in zip(months, p, strict=True)]
 
 
 def name_of(lists: tuple[str, ...]) -> str:
@@ -501,12 +484,12 @@ def main_table(data: Posts, chosen: dict[str, tuple[float, float]]) -> tuple[str
                 (of[lists].quality - other[lists].quality for other in outcomes.values() if other is not of),
                 key=lambda difference: difference.mean(),
             ).mean(axis=1)
-            if ahead.mean() > 2 * ahead.std(ddof=1) / np.sqrt(len(ahead)):  # of every other, by more than two errors
+            if ahead.mean() > 2 * standard_error(ahead):  # of every other, by more than two errors
                 cells[i] = f"**{cells[i]}**"
         rows[name] = cells
     for one, other in ((FRAME, SSL), (FRAME, NAIVE), (ALL, SSL), (ALL, NAIVE), (ALL, FRAME), (LOGISTIC, ALL)):
         rows[f"{one} - {other}"] = tests(outcomes[one], outcomes[other])
-    return table([name_of(lists) for lists in tasks], rows), outcomes, tasks
+    return table(["", *map(name_of, tasks)], rows), outcomes, tasks
 
 
 def quick_table(chosen: dict[str, tuple[float, float]]) -> str:
@@ -528,7 +511,7 @@ def quick_table(chosen: dict[str, tuple[float, float]]) -> str:
         rows[f"{one} - {other}"] = tests(outcomes[one], outcomes[other])
     for name in names:
         rows[f"{name}, γ's as above"] = [cell(outcome) for outcome in outcomes[f"{name}, γ's as above"].values()]
-    return table([name_of(lists) for lists in columns], rows)
+    return table(["", *map(name_of, columns)], rows)
 
 
 def quarterly_table(data: Posts, chosen: dict[str, tuple[float, float]]) -> str:
@@ -545,7 +528,7 @@ def quarterly_table(data: Posts, chosen: dict[str, tuple[float, float]]) -> str:
                 cells.append(lead(*(run(task, labelled, name, *gammas[name]).quality for name in (ALL, FRAME))))
                 sizes.append(np.mean([frame.n for frame in task.frames]))
             rows[f"{label} ({np.mean(sizes):,.0f} posts), γ's {how}"] = cells
-    return table([name_of(one) for one in pairs], rows)
+    return table(["", *map(name_of, pairs)], rows)
 
 
 def other_table(names: Sequence[str], runs: Callable[[tuple], Iterator[tuple[Floats, Floats]]]) -> str:
@@ -555,7 +538,7 @@ def other_table(names: Sequence[str], runs: Callable[[tuple], Iterator[tuple[Flo
         for name, (one, other) in zip(names, runs(lists), strict=True):
             rows[name].append(f"{100 * one.mean():.2f} {lead(other, one)}")
         print(name_of(lists), {name: cells[-1] for name, cells in rows.items()}, file=sys.stderr, flush=True)
-    return table([name_of(lists) for lists in THREE], rows)
+    return table(["", *map(name_of, THREE)], rows)
 
 
 def token_table(data: Posts, chosen: dict[str, tuple[float, float]]) -> str:
@@ -611,7 +594,7 @@ def history_table(tasks: dict[tuple, Task], chosen: dict[str, tuple[float, float
             f"{reach[0.5]}, 90 % after {reach[0.9]}, 95 % after {reach[0.95]}, 99 % after {reach[0.99]} months; from "
             f"{level} months on no longer significantly behind {HISTORY} (paired t over the ten pairs, 5 %)."
         )
-    return table([str(m) for m in shown], rows) + "\n\n" + "\n".join(lines)
+    return table(["", *map(str, shown)], rows) + "\n\n" + "\n".join(lines)
 
 
 def as_of_idf(data: Posts, chosen: dict[str, tuple[float, float]]) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.collections import Collection
 from benchmarks.kept import BESIDE
-from benchmarks.results_ranking import error_of
+from benchmarks.tables import error_of, table
 from sdretrieval.collection.records import Qrels
 from sdretrieval.evaluate import evaluate
 from sdretrieval.evaluate.fuse import Fusion, fuse
@@ -187,13 +187,13 @@ def _with_relevant(c: Collection) -> Qrels:
 
 def _table(heading: str, text: str, rows: Mapping[str, list[Values]], bases: AbstractSet[str]) -> str:
     """Means, and the standard errors of their differences to the nearest row above that is one of ``bases``."""
-    lines = [heading, "", text, "", "| | " + " | ".join(SEARCHED) + " |", "|---|" + "---|" * len(SEARCHED)]
+    cells: list[list[str]] = []
     base: list[Values] = []
     for label, found in rows.items():
         base = found if label in bases else base
-        cells = [f"{np.mean(list(v.values())):.4f}{error_of(v, b)}" for v, b in zip(found, base, strict=True)]
-        lines.append(f"| {label.strip()} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        told = (f"{np.mean(list(v.values())):.4f}{error_of(v, b)}" for v, b in zip(found, base, strict=True))
+        cells.append([label.strip(), *told])
+    return "\n".join([heading, "", text, "", table(["", *SEARCHED], cells)])
 
 
 if __name__ == "__main__":

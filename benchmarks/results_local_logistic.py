@@ -23,9 +23,11 @@ from scipy.sparse import csr_matrix
 
 from benchmarks.collections import Collection
 from benchmarks.kept import BESIDE, kept
-from benchmarks.results_evolving import LISTS, name_of, one_line, posts, table, tf_idf
+from benchmarks.results_evolving import LISTS, name_of, one_line, posts
+from benchmarks.tables import standard_error, table
 from sdretrieval.evaluate.significance import paired_t
 from sdretrieval.learn.classify.local_logistic import LocalLogisticRegression
+from sdretrieval.learn.evolving.run import tf_idf
 
 BANDWIDTHS = (3.0, 6.0, 12.0, 24.0, 48.0, inf)
 STRENGTHS = (10.0, 100.0)
@@ -100,7 +102,7 @@ def by_time(wrong: dict[str, np.ndarray], times: np.ndarray) -> tuple[np.ndarray
     number, which = np.unique(times, return_inverse=True)
     more = wrong["local"] * 1.0 - wrong["global"]
     differences = np.bincount(which, weights=more, minlength=len(number)) / np.bincount(which)
-    return differences, float(differences.std(ddof=1) / np.sqrt(len(differences)))
+    return differences, standard_error(differences)
 
 
 def compare(data: Dated, online: bool, whole_threads: bool) -> dict[str, Any]:
@@ -143,24 +145,26 @@ def comparison_table(names: Sequence[str] = ()) -> tuple[str, str, str]:
                 ]
             rows[whole_threads][name] = [f"{one['training']:,}", *cells]
     head = "global, error %|local less global (s.e.)|h, C"
-    columns = ["training", *(f"{when}: {each}" for when in ("online", "offline") for each in head.split("|"))]
+    columns = ["", "training", *(f"{when}: {each}" for when in ("online", "offline") for each in head.split("|"))]
     means: dict[str, list[str]] = {}
     for (whole_threads, online), values in errors.items():
         both = 100 * np.array(values)
         relative = 100 * (both[:, 1] / both[:, 0] - 1)
-        error = relative.std(ddof=1) / np.sqrt(len(relative)) if len(relative) > 1 else float("nan")
+        error = standard_error(relative) if len(relative) > 1 else float("nan")
         means[f"{'online' if online else 'offline'}, {'threads apart' if whole_threads else 'random halves'}"] = [
             *(f"{mean:.2f}" for mean in both.mean(axis=0)),
             f"{relative.mean():+.1f} % ({error:.1f})",
             f"{(relative < 0).sum()} of {len(relative)}",
         ]
-    summary = table(["global, error %", "local, error %", "mean relative change (s.e. over pairs)", "lower on"], means)
+    summary = table(
+        ["", "global, error %", "local, error %", "mean relative change (s.e. over pairs)", "lower on"], means
+    )
     return table(columns, rows[True]), table(columns, rows[False]), summary
 
 
 def size_table() -> str:
     whole = len(pair(CURVE).split(False)[0])
-    return table([*(f"{size:,}" for size in SIZES), f"{whole:,}"], kept("local-logistic/sizes", errors_by_size))
+    return table(["", *(f"{size:,}" for size in (*SIZES, whole))], kept("local-logistic/sizes", errors_by_size))
 
 
 def errors_by_size() -> dict[str, list[str]]:

@@ -20,6 +20,7 @@ import numpy as np
 
 from benchmarks.collections import ROOT, THREADS, Collection
 from benchmarks.kept import BESIDE, kept
+from benchmarks.tables import error_of, table
 from sdretrieval.collection.records import Run
 from sdretrieval.core.plotting import STYLE, empty_figure, write_figure
 from sdretrieval.evaluate import Evaluation, compare_values, evaluate
@@ -105,26 +106,20 @@ def _transferred_table() -> str:
         "cranfield's queries (MAP), and transferred as they are; TF-IDF untrained. MAP / P@5, each with the standard "
         "error of its difference to QL.",
         "",
-        "| queries | " + " | ".join(trained) + " |",
-        "|---|" + "---|" * len(trained),
     ]
+    rows = {}
     for queries in (training, *others):
         found = {n: evaluate(run, queries.collection.qrels, ("AP", "P@5")) for n, run in runs[queries.title].items()}
         cells = []
         for one in found.values():
             texts = (f"{one.mean[m]:.4f}{error_of(one.per_topic[m], found['ql'].per_topic[m])}" for m in ("AP", "P@5"))
             cells.append(" / ".join(texts))
-        lines.append(f"| {queries.title} | " + " | ".join(cells) + " |")
+        rows[queries.title] = cells
     settings = "; ".join(
         f"{n} {', '.join(f'{k}={v}' for k, v in _told(r).items())}" for n, r in trained.items() if _told(r)
     )
-    return "\n".join([*lines, "", f"Trained: {settings}.", "", "![precision against recall](ranking-curves.png)"])
-
-
-def error_of(values: Mapping[str, float], others: Mapping[str, float]) -> str:
-    """The standard error of the mean difference over topics, in brackets; nothing where there is none."""
-    by_topic = np.array([value - others[qid] for qid, value in values.items()])
-    return f" ({by_topic.std(ddof=1) / np.sqrt(len(by_topic)):.4f})" if by_topic.any() else ""
+    lines += [table(["queries", *trained], rows), "", f"Trained: {settings}.", ""]
+    return "\n".join([*lines, "![precision against recall](ranking-curves.png)"])
 
 
 def _told(ranker: Ranker) -> dict[str, Any]:
@@ -175,19 +170,19 @@ def _tuned_table(searched: Sequence[str] = SEARCHED, shown: Sequence[str] = SHOW
         "chose its own parameters) / P@5 of the same parameters on the same held-out topics, each with the standard "
         "error of its difference to QL.",
         "",
-        "| model | " + " | ".join(searched) + " |",
-        "|---|" + "---|" * len(searched),
     ]
     found = {name: [_cross_validated(Collection(c), name) for c in searched] for name in shown}
-    for name in shown:
-        cells = [
+    rows = {
+        name: [
             " / ".join(
                 f"{np.mean(list(values.values())):.4f}{error_of(values, found['ql'][i][m])}"
                 for m, values in enumerate(both)
             )
             for i, both in enumerate(found[name])
         ]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+        for name in shown
+    }
+    lines.append(table(["model", *searched], rows))
     lines.append("\nsd against rm (the thesis: equal in MAP, sd ahead in P@5; standard errors in brackets):")
     for i, c in enumerate(searched):
         texts = []
@@ -236,9 +231,9 @@ def _microblog_table() -> str:
         "difference to the supplied RM3 run. *default*: as shipped; *tuned*: on the other year. Documents of the run "
         "that are not in the pool are dropped.",
         "",
-        "| model | 2011 default | 2011 tuned on 2013 | 2013 default | 2013 tuned on 2011 |",
-        "|---|---|---|---|---|",
     ]
+    head = ["model", "2011 default", "2011 tuned on 2013", "2013 default", "2013 tuned on 2011"]
+    rows = {}
     years = [Collection(name) for name in RERANKED]
     supplied = {name: [_whole(c, c.run(name)) for c in years] for name in ("QL", "RM3")}
 
@@ -247,17 +242,16 @@ def _microblog_table() -> str:
         return " / ".join(f"{found.mean[m]:.4f}{error_of(found.per_topic[m], rm3[m])}" for m in ("AP", "P@30"))
 
     for name, found in supplied.items():
-        lines.append(f"| supplied {name} run | " + " |  | ".join(cell(i, one) for i, one in enumerate(found)) + " |  |")
+        rows[f"supplied {name} run"] = [text for i, one in enumerate(found) for text in (cell(i, one), "")]
     for name in ("ql", "rm", "rm3", "sd", "sd3"):
         ranker = make_ranker(name)
         tuned = [kept(f"ranking/{c.name}-{name}", lambda c=c, r=ranker: _tuned_on(c, r)) for c in years]
-        cells = [
+        rows[name] = [
             cell(i, _whole(c, rerank(c.snapshot, c.run("QL"), c.topics, one, missing="drop", threads=THREADS)))
             for i, c in enumerate(years)
             for one in (ranker, ranker.with_(**tuned[1 - i]))
         ]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    return "\n".join([*lines, table(head, rows)])
 
 
 def _whole(c: Collection, run: Run) -> Evaluation:

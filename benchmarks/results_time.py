@@ -21,6 +21,7 @@ import numpy as np
 from benchmarks import results_time_auto
 from benchmarks.collections import INDEXES, Collection
 from benchmarks.kept import BESIDE
+from benchmarks.tables import table
 from sdretrieval.collection.records import Ranking, Run
 from sdretrieval.collection.trec import read_qrels, read_topics
 from sdretrieval.evaluate import Evaluation, compare_values, evaluate
@@ -115,13 +116,11 @@ def _microblog() -> str:
         "the automatic weights were settled with both years in view, on a coarse grid. The constants of *auto* are "
         "chosen on the other collections.",
         "",
-        "| 2011, tuned on 2013 | MAP / P@30 | to no time | to RM3 "
-        "| 2013, tuned on 2011 | MAP / P@30 | to no time | to RM3 |",
-        "|---|---|---|---|---|---|---|---|",
     ]
+    told = ["MAP / P@30", "to no time", "to RM3"]
     columns = [_column(test, train) for test, train in (years, years[::-1])]
-    lines += ["| " + " | ".join([*left, *right]) + " |" for left, right in zip(*columns, strict=True)]
-    return "\n".join(lines)
+    rows = [[*left, *right] for left, right in zip(*columns, strict=True)]
+    return "\n".join([*lines, table(["2011, tuned on 2013", *told, "2013, tuned on 2011", *told], rows)])
 
 
 def _column(test: Year, train: Year) -> list[list[str]]:
@@ -209,11 +208,9 @@ def _defaults() -> str:
         "is off there, and the density must fall back to nearly nothing, time being no help. The demo is synthetic "
         "(docs/DEMO.md), searched as of the query's time.",
         "",
-        "| model | "
-        + " | ".join(f"{c} {p}" for c in ("2011", "2013", "demo") for p in ("none", "recency", "density"))
-        + " | cacm none | cacm density |",
-        "|---|" + "---|" * 11,
     ]
+    timed = (f"{c} {p}" for c in ("2011", "2013", "demo") for p in ("none", "recency", "density"))
+    rows = {}
     years, demo, cacm = [Year(name) for name in YEARS], Demo(), Collection("cacm")
     judged = {qid: grades for qid, grades in cacm.qrels.items() if any(g > 0 for g in grades.values())}
     for name in ("bm25", "ql", "tfidf", "rm", "rm3", "sd", "sd3"):
@@ -228,8 +225,8 @@ def _defaults() -> str:
             run = search(cacm.snapshot, cacm.topics, time_aware(plain, prior=prior), threads=2, report=report)
             found = evaluate(run, judged, MEASURES, complete=True).mean["AP"]
             cells.append(f"{found:.4f}" + (f" ({np.mean(report.time_weights):.2f})" if prior else ""))
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        rows[name] = cells
+    return "\n".join([*lines, table(["model", *timed, "cacm none", "cacm density"], rows)])
 
 
 # -- the demo --------------------------------------------------------------------------------------------------------
@@ -268,8 +265,6 @@ def _demo() -> str:
         "sd3, MAP, nothing tuned. By construction recency helps breaking topics and not the others, and the burst in "
         "time tells retrospective ones.",
         "",
-        "| | all | " + " | ".join(kinds) + " |",
-        "|---|---|" + "---|" * len(kinds),
     ]
     variants: dict[str, Ranker] = {
         "no time": plain,
@@ -282,16 +277,16 @@ def _demo() -> str:
         "… local background": time_aware(plain, as_of=True, background=Drifting("local")),
         "… penalised background": time_aware(plain, as_of=True, background=Drifting("penalised")),
     }
-    runs = {}
+    runs, rows = {}, {}
     for label, model in variants.items():
         runs[label] = demo.run(model)
         ap = evaluate(runs[label], demo.qrels, MEASURES, complete=True).per_topic["AP"]
-        cells = [np.mean(list(ap.values()))]
-        cells += [np.mean([value for qid, value in ap.items() if demo.kinds[qid] == kind]) for kind in kinds]
-        lines.append(f"| {label} | " + " | ".join(f"{value:.4f}" for value in cells) + " |")
+        values = [np.mean(list(ap.values()))]
+        values += [np.mean([value for qid, value in ap.items() if demo.kinds[qid] == kind]) for kind in kinds]
+        rows[label] = [f"{value:.4f}" for value in values]
     report = leaks(runs["as of the query's time"], runs["no time"], demo.topics, demo.snapshot)
-    lines += ["", str(report)[0].upper() + str(report)[1:] + "."]
-    return "\n".join(lines)
+    told = str(report)[0].upper() + str(report)[1:] + "."
+    return "\n".join([*lines, table(["", "all", *kinds], rows), "", told])
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ import numpy as np
 
 from benchmarks.collections import Collection
 from benchmarks.kept import kept
+from benchmarks.tables import standard_error, table
 from sdretrieval.collection.records import Topic
 from sdretrieval.core.times import UNDATED
 from sdretrieval.evaluate.measures import evaluate
@@ -210,14 +211,13 @@ def section(models: Sequence[str] = MODELS, every: int = EVERY) -> str:
         f"has the constants that are best on the others (mean of {SPLITS} ways to split). jira and the microblogs as "
         f"of the topic's time; rhelp without topic times.{part}",
         "",
-        "| | model | none | by hand | to none | held out | auto | to none | share | to by hand | off | as shipped |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for name in SEARCHED:
-        for model in models:
-            lines.append(_row(searched(name, 1 if name in WHOLE else every), model, chosen_without(name)))
-            print(lines[-1], file=sys.stderr, flush=True)
-    return "\n".join([*lines, "", _control_line(models), "", *_supplied()])
+    head = "| model | none | by hand | to none | held out | auto | to none | share | to by hand | off | as shipped"
+    rows = []
+    for name, model in product(SEARCHED, models):
+        rows.append(_row(searched(name, 1 if name in WHOLE else every), model, chosen_without(name)))
+        print(rows[-1], file=sys.stderr, flush=True)
+    return "\n".join([*lines, table(head.split("|"), rows), "", _control_line(models), "", _supplied()])
 
 
 def control(models: Sequence[str] = MODELS) -> str:
@@ -228,14 +228,13 @@ def control(models: Sequence[str] = MODELS) -> str:
         f"Dates dealt out anew among the documents, no as-of, every {2 * EVERY}th topic of the large ones, auto as "
         "shipped: nothing is to be gained.",
         "",
-        "| | model | none | auto | difference | off for |",
-        "|---|---|---|---|---|---|",
     ]
+    rows = []
     for name, model in product(SEARCHED, models):
         without, auto, off = _controlled(name, model)
         cells = [f"{without.mean():.4f}", f"{auto.mean():.4f}", _difference(auto - without), f"{100 * off:.0f} %"]
-        lines.append(f"| {' | '.join([name, model, *cells])} |")
-    return "\n".join(lines)
+        rows.append([name, model, *cells])
+    return "\n".join([*lines, table(["", "model", "none", "auto", "difference", "off for"], rows)])
 
 
 def _control_line(models: Sequence[str]) -> str:
@@ -256,7 +255,7 @@ def _controlled(name: str, model: str) -> tuple[np.ndarray, np.ndarray, float]:
     return collection.without(model), *collection.auto(model, Auto())
 
 
-def _row(collection: Searched, model: str, prior: Auto) -> str:
+def _row(collection: Searched, model: str, prior: Auto) -> list[str]:
     without = collection.without(model)
     grid = collection.by_hand(model)
     number = int(grid.mean(axis=1).argmax())
@@ -271,7 +270,7 @@ def _row(collection: Searched, model: str, prior: Auto) -> str:
     cells += [f"{chosen_on_others(grid) - without.mean():+.4f}", by_auto]
     cells += [_difference(auto - without), share, _difference(auto - hand)]
     cells += [f"{100 * off:.0f} %", f"{shipped.mean():.4f}"]
-    return f"| {' | '.join([collection.name, model, *cells])} |"
+    return [collection.name, model, *cells]
 
 
 def chosen_on_others(grid: np.ndarray) -> float:
@@ -286,19 +285,17 @@ def chosen_on_others(grid: np.ndarray) -> float:
 
 
 def _difference(values: np.ndarray) -> str:
-    return f"{values.mean():+.4f} ± {values.std(ddof=1) / len(values) ** 0.5:.4f}"
+    return f"{values.mean():+.4f} ± {standard_error(values):.4f}"
 
 
-def _supplied() -> list[str]:
+def _supplied() -> str:
     """The default model with the prior on the supplied runs, beside the supplied RM3 runs."""
-    lines = [
+    text = (
         "Re-ranking the supplied query-likelihood runs of both Microblog years with the default model, nothing tuned "
         "on the year; the supplied RM3 runs searched the full collection. MAP / P@30 over all relevant tweets, and the "
-        "difference to RM3 in MAP.",
-        "",
-        "| | supplied QL | supplied RM3 | default | default, auto | to RM3 |",
-        "|---|---|---|---|---|---|",
-    ]
+        "difference to RM3 in MAP.\n\n"
+    )
+    rows = {}
     for name in YEARS:
         data, default = Collection(name), make_ranker(MODELS[-1])
         given, measures = data.run("QL"), ["AP", "P@30"]
@@ -313,8 +310,8 @@ def _supplied() -> list[str]:
         found = [*supplied, again(plain), again(timed)]
         ours, theirs = (np.array(list(found[i].per_topic["AP"].values())) for i in (-1, 1))
         cells = [f"{one.mean['AP']:.4f} / {one.mean['P@30']:.4f}" for one in found]
-        lines.append(f"| {' | '.join([name, *cells, _difference(ours - theirs)])} |")
-    return lines
+        rows[name] = [*cells, _difference(ours - theirs)]
+    return text + table(["", "supplied QL", "supplied RM3", "default", "default, auto", "to RM3"], rows)
 
 
 def main(words: Sequence[str]) -> None:

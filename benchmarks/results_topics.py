@@ -26,6 +26,7 @@ from scipy.sparse import csr_matrix
 
 from benchmarks.collections import ROOT, SHARED, THREADS, Collection
 from benchmarks.kept import BESIDE, kept
+from benchmarks.tables import mean_and_error, standard_error, table
 from sdretrieval.core.files import atomic_writer
 from sdretrieval.core.plotting import empty_figure
 from sdretrieval.evaluate.tune import Problem, space_of, tune
@@ -219,7 +220,7 @@ def ahead(one: dict, other: dict, how: str = "") -> tuple[float, float]:
     """By how many points the one is ahead on the same documents, and the standard error of that."""
     right = (np.array(list(x["right"][how or x["features as"]]), dtype=float) for x in (one, other))
     points = 100 * np.subtract(*right)
-    return float(points.mean()), float(points.std(ddof=1) / np.sqrt(len(points)))
+    return float(points.mean()), standard_error(points)
 
 
 def gain(one: dict, other: dict, how: str = "") -> str:
@@ -235,15 +236,15 @@ def sparsest(found: Mapping[float, dict]) -> float:
 
 def features_table(rows: Mapping[str, dict]) -> str:
     """Test accuracy by how features enter, and the gain over the first row: the paper's are plain."""
-    lines = ["| comp.* | plain, as in the paper | roots | tf-idf |", "|---|---|---|---|"]
     first = next(iter(rows.values()))
-    for label, one in rows.items():
-        cells = [
+    cells = {
+        label: [
             f"{one['by features'][how]:.1f}" + ("" if one is first else f", {gain(one, first, how)}")
             for how in ("plain", "root", "tf-idf")
         ]
-        lines.append(f"| {label} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        for label, one in rows.items()
+    }
+    return table(["comp.*", "plain, as in the paper", "roots", "tf-idf"], cells)
 
 
 def news_part() -> str:
@@ -258,16 +259,28 @@ def news_part() -> str:
     length, size = most_valid(grams), most_valid(by_size)
     best_lda = by_lda[most_valid(by_lda)]
     chosen, searched = search_part(comp)
-    table = {
+    found = {
         "n-gram": [grams[length], ngrams(everything, length)],
         "LDA": [best_lda, lda(everything, LDA_ALL)],
         "LCSC": [by_size[size], lcsc(everything, LARGE)],
     }
     _draw_curves(by_size, by_bandwidth, by_gram, by_lda)
     paper = {"n-gram": (74.53, 74.10), "LDA": (40.67, 34.43), "LCSC": (78.01, 80.76)}
-    cost = [f"{one['seconds'] / 60:.1f}" for one in (by_size[LARGE], table["LCSC"][1])]
+    cost = [f"{one['seconds'] / 60:.1f}" for one in (by_size[LARGE], found["LCSC"][1])]
     lost = by_size[size]["validation"] - by_size[LARGE]["validation"]
     share = 100 * by_size[LARGE]["seconds"] / by_size[size]["seconds"]
+    accuracies = {
+        label: [
+            *(f"{found[m][i]['accuracy']:.1f} (paper {paper[m][i]:.1f})" for m in found),
+            gain(found["LCSC"][i], found["n-gram"][i]),
+        ]
+        for i, label in enumerate(("comp.*", "all 20"))
+    }
+    over_k = {
+        "LCSC": [_cell(by_size, k) for k in SIZES],
+        **{name: [_cell(by_gram[n], k) for k in SIZES] for n, name in ((1, "unigram"), (2, "bigram"), (3, "trigram"))},
+        "LCSC - unigram": [gain(by_size[k], by_gram[1][k]) for k in SIZES],
+    }
     lines = [
         "### Table 2's shape: 20 Newsgroups, by date",
         "",
@@ -280,18 +293,11 @@ def news_part() -> str:
         f"takes {share:.0f} % of its time. One standard error of an accuracy is 0.9 points on "
         "comp.* and 0.5 on all; in brackets of a difference, its own, over documents. STC and MedSTC were not run.",
         "",
-        "| | n-gram | LDA | LCSC | LCSC - n-gram |",
-        "|---|---|---|---|---|",
-    ]
-    for i, label in enumerate(("comp.*", "all 20")):
-        cells = [f"{table[m][i]['accuracy']:.1f} (paper {paper[m][i]:.1f})" for m in table]
-        cells.append(gain(table["LCSC"][i], table["n-gram"][i]))
-        lines.append(f"| {label} | " + " | ".join(cells) + " |")
-    lines += [
+        table(["", *found, "LCSC - n-gram"], accuracies),
         "",
         f"Learning {LARGE:,} topics took {cost[0]} minutes of processor time on comp.* ({comp.train.n_tokens:,} "
         f"positions) and {cost[1]} on all ({everything.train.n_tokens:,}); coding a new document "
-        f"{table['LCSC'][1]['microseconds']:.0f} µs per word.",
+        f"{found['LCSC'][1]['microseconds']:.0f} µs per word.",
         "",
         "**By how features enter**, the paper's being plain: roots and tf-idf make a stronger baseline of unigrams, "
         "and a stronger LCSC.",
@@ -306,14 +312,7 @@ def news_part() -> str:
         "",
         "**Over K** (Figure 4, comp.*, h = 1):",
         "",
-        "| K | " + " | ".join(str(k) for k in SIZES) + " |",
-        "|---|" + "---|" * len(SIZES),
-        "| LCSC | " + " | ".join(_cell(by_size, k) for k in SIZES) + " |",
-        *(
-            f"| {label} | " + " | ".join(_cell(by_gram[n], k) for k in SIZES) + " |"
-            for n, label in ((1, "unigram"), (2, "bigram"), (3, "trigram"))
-        ),
-        "| LCSC - unigram | " + " | ".join(gain(by_size[k], by_gram[1][k]) for k in SIZES) + " |",
+        table(["K", *map(str, SIZES)], over_k),
         "",
         "LDA: " + ", ".join(f"{v['accuracy']:.1f} (K = {k})" for k, v in by_lda.items()) + ".",
         "",
@@ -339,16 +338,15 @@ def convergence_part(task: News) -> str:
         f"**Step by step** (Figure 5's convergence, K = {SMALL}; features as roots, C = 0.5): test accuracy after so "
         "many dictionary steps / share of the objective still to fall, of all that it falls; and what all steps bring.",
         "",
-        "| h | " + " | ".join(map(str, watched)) + " | last - first |",
-        "|---|" + "---|" * len(watched) + "---|",
     ]
+    rows = {}
     for h in BANDWIDTHS:
         found = [lcsc(task, SMALL, h, steps=n, quick=True) for n in watched]
         curve = found[-1]["objective"]
         left = [(curve[n] - curve[-1]) / (curve[0] - curve[-1]) for n in watched]
         cells = [f"{one['accuracy']:.1f} / {100 * share:.0f} %" for one, share in zip(found, left, strict=True)]
-        lines.append(f"| {h:g} | " + " | ".join([*cells, gain(found[-1], found[0])]) + " |")
-    return "\n".join(lines)
+        rows[f"{h:g}"] = [*cells, gain(found[-1], found[0])]
+    return "\n".join([*lines, table(["h", *map(str, watched), "last - first"], rows)])
 
 
 def search_part(task: News) -> tuple[tuple[float, float], str]:
@@ -524,7 +522,7 @@ def texts_part() -> str:
 def cuts_table(found: Sequence[Cuts], less: str = "") -> str:
     """Of several texts: means and their standard errors, and P_k of sections less that of the model ``less``."""
     head = ["model", "mean run length", "sections: P_k / WindowDiff", "parts: P_k / WindowDiff", *["less"] * bool(less)]
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    rows = []
     for label in found[0]:
         values = np.array([one[label] for one in found])
         run, *cuts = (mean_and_error(column, 1 if i == 0 else 3) for i, column in enumerate(values.T))
@@ -532,13 +530,8 @@ def cuts_table(found: Sequence[Cuts], less: str = "") -> str:
         if less:
             gap = values[:, 1] - np.array([one[less][1] for one in found])
             cells.append(mean_and_error(gap, 3, "+") if gap.any() else "")
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def mean_and_error(values: np.ndarray, places: int, sign: str = "") -> str:
-    mean = f"{values.mean():{sign}.{places}f}"
-    return mean if len(values) == 1 else f"{mean} ({values.std(ddof=1) / np.sqrt(len(values)):.{places}f})"
+        rows.append(cells)
+    return table(head, rows)
 
 
 def segmented(text: LongText, picture: Path | None = None, n_topics: int = STRIP_TOPICS) -> Cuts:
@@ -683,18 +676,17 @@ def retrieval_part() -> str:
         "document's topics (100, h = 2) into its model, γ the best passage into its score; with neither it is ql. "
         "In brackets the standard error of the difference to ql; stars: p < .05 (paired t).",
         "",
-        "| model | " + " | ".join(RETRIEVED) + " |",
-        "|---|" + "---|" * len(RETRIEVED),
     ]
+    rows = {}
     for label, values in found.items():
         cells = []
         for i, v in enumerate(values):
             gains = np.array([value - found["ql"][i][qid] for qid, value in v.items()])
             star = "*" if label != "ql" and paired_t(gains).p_value < 0.05 else ""
-            error = f" ({gains.std(ddof=1) / np.sqrt(len(gains)):.4f})" if label != "ql" else ""
+            error = f" ({standard_error(gains):.4f})" if label != "ql" else ""
             cells.append(f"{np.mean(list(v.values())):.4f}{star}{error}")
-        lines.append(f"| {label} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        rows[label] = cells
+    return "\n".join([*lines, table(["model", *RETRIEVED], rows)])
 
 
 def features_part() -> str:

@@ -32,6 +32,7 @@ import numpy as np
 
 from benchmarks.collections import ROOT, Collection
 from benchmarks.kept import BESIDE, kept
+from benchmarks.tables import mean_and_error, standard_error, table
 from sdretrieval.learn.labelled import LabelledCorpus, read_labelled
 from sdretrieval.learn.tracking.replay import Evidence, MatrixStream, replay
 from sdretrieval.learn.tracking.story_models import MODELS, TrackingModel, make_model
@@ -305,17 +306,10 @@ def shown(values: Mapping[str, Any], level: int) -> str:
     return ", ".join(parts)
 
 
-def standard_error(differences: np.ndarray) -> float:
-    return float(differences.std(ddof=1) / np.sqrt(len(differences)))
-
-
 def main_table(outcome: Outcome) -> str:
     """Table 6.2's shape, and Table 6.3's: SD against RM. In brackets the error of the difference to RM; bold: ahead of
     the next by more than two of the difference's standard errors."""
-    lines = [
-        "| N | " + " | ".join(f"{TITLES[name]} | " for name in TITLES) + "| SD - RM (s.e.) | SD better |",
-        "|---|" + "---|" * (2 * len(TITLES) + 2),
-    ]
+    rows = {}
     for level in outcome.levels:
         costs = {name: outcome.tested[name, level].min_cost for name in TITLES}
         first, second = sorted(costs, key=lambda name: costs[name])[:2]
@@ -328,22 +322,21 @@ def main_table(outcome: Outcome) -> str:
                 text += f" ({standard_error(outcome.differences(name, 'rm', level)):.3f})"
             cells += [shown(outcome.parameters[name, level], level), text]
         to_rm = outcome.differences("sd", "rm", level)
-        cells.append(f"{to_rm.mean():+.3f} ({standard_error(to_rm):.3f})")
-        cells.append(f"{(to_rm < 0).sum()} of {len(to_rm)}")
-        lines.append(f"| {level} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        rows[str(level)] = [*cells, mean_and_error(to_rm, 3, "+"), f"{(to_rm < 0).sum()} of {len(to_rm)}"]
+    titles = (cell for title in TITLES.values() for cell in (title, ""))
+    return table(["N", *titles, "SD - RM (s.e.)", "SD better"], rows)
 
 
 def event_table(outcome: Outcome) -> str:
     """Each test event: the mean cost of its trackers, all at the common threshold."""
     events = sorted({story.split("#")[0] for story in outcome.setting.testing})
-    lines = ["| N | model | " + " | ".join(events) + " |", "|---|---|" + "---|" * len(events)]
+    rows = []
     for level in outcome.levels:
         for name in TITLES:
             costs = outcome.tested[name, level].story_costs()
             means = [np.mean([costs[s] for s in costs if s.split("#")[0] == event]) for event in events]
-            lines.append(f"| {level} | {TITLES[name]} | " + " | ".join(f"{mean:.3f}" for mean in means) + " |")
-    return "\n".join(lines)
+            rows.append([str(level), TITLES[name], *(f"{mean:.3f}" for mean in means)])
+    return table(["N", "model", *events], rows)
 
 
 def tuning_line(outcome: Outcome) -> str:

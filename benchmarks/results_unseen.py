@@ -20,8 +20,10 @@ import numpy as np
 
 from benchmarks.collections import SHARED, Collection
 from benchmarks.kept import kept
-from sdretrieval.collection.records import Qrels, Ranking, Run, Topic
+from benchmarks.tables import standard_error, table
+from sdretrieval.collection.records import Qrels, Topic
 from sdretrieval.evaluate import evaluate
+from sdretrieval.evaluate.residual import residual_run
 from sdretrieval.ranking.registry import make_ranker
 from sdretrieval.ranking.retrieval import search
 from sdretrieval.ranking.time.wrappers import AsOf
@@ -75,20 +77,13 @@ def classes(c: Collection) -> tuple[list[Topic], Qrels]:
     return [Topic(label, label.replace("-", " ").replace(".", " ")) for label in sorted(found)], Qrels(found)
 
 
-def without_itself(run: Run) -> Run:
-    rankings = {}
-    for qid, ranking in run.items():
-        others = [(docid, score) for docid, score in ranking if docid != qid]
-        rankings[qid] = Ranking([docid for docid, _ in others], [score for _, score in others])
-    return Run(rankings)
-
-
 def values(case: Case, model: str) -> dict[str, dict[str, float]]:
     """AP and P@5 of each topic that has relevant documents."""
     ranker = make_ranker(model)
     run = search(case.collection.snapshot, case.topics, AsOf(ranker=ranker) if case.as_of else ranker, threads=2)
     judged = {qid: grades for qid, grades in case.qrels.items() if case.qrels.relevant(qid)}
-    found = evaluate(without_itself(run), Qrels(judged), ("AP", "P@5"), complete=True)
+    others = residual_run(run, {qid: (qid,) for qid in run})  # a report does not find itself
+    found = evaluate(others, Qrels(judged), ("AP", "P@5"), complete=True)
     return {measure: dict(found.per_topic[measure]) for measure in ("AP", "P@5")}
 
 
@@ -105,20 +100,17 @@ def measured() -> dict[str, dict[str, dict[str, list[float]]]]:
 
 
 def section() -> str:
-    lines = [
-        "### Queries that had no part in any choice",
-        "",
+    text = (
+        "### Queries that had no part in any choice\n\n"
         "MAP (standard error of the difference to BM25) / P@5 / topics hurt. Long queries are the first words of a bug "
-        "report or message, which is left out of its ranking; jira as of the query's time.",
-        "",
-        "| | topics | " + " | ".join(MODELS) + " |",
-        "|---|---|" + "---|" * len(MODELS),
-    ]
+        "report or message, which is left out of its ranking; jira as of the query's time.\n\n"
+    )
+    rows = {}
     for label, found in kept("default/unseen", measured).items():
         base = np.array(found["bm25"]["AP"])
-        cells = [_cell(np.array(of["AP"]), base, np.mean(of["P@5"])) for of in found.values()]
-        lines.append(f"| {label} | {len(base)} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        cells = (_cell(np.array(of["AP"]), base, np.mean(of["P@5"])) for of in found.values())
+        rows[label] = [str(len(base)), *cells]
+    return text + table(["", "topics", *MODELS], rows)
 
 
 def _cell(ap: np.ndarray, base: np.ndarray, p5: float) -> str:
@@ -126,8 +118,7 @@ def _cell(ap: np.ndarray, base: np.ndarray, p5: float) -> str:
     if not difference.any():
         return f"{ap.mean():.4f} / {p5:.3f}"
     hurt = ((-difference > 0.01) & (-difference > 0.1 * base)).mean()
-    error = difference.std(ddof=1) / np.sqrt(len(difference))
-    return f"{ap.mean():.4f} ({error:.4f}) / {p5:.3f} / {hurt:.2f}"
+    return f"{ap.mean():.4f} ({standard_error(difference):.4f}) / {p5:.3f} / {hurt:.2f}"
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import sys
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from sdretrieval.cli.value_types import natural
 from sdretrieval.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     how = "how S is chosen: likelihood of documents, or how counts of 1, 2, … fall off (default: %(default)s)"
     add("--choose-by", choices=("likelihood", "tail"), default="likelihood", help=how)
     add("--as-printed", action="store_true", help="predict as the thesis does; no likelihood then")
-    add("--seed", type=int, default=0, help="of splits and samples (default: %(default)s)")
+    add("--seed", type=natural, default=0, help="of splits and samples (default: %(default)s)")
     add("--plot", metavar="FILE", help="the picture: .png, .svg or .pdf")
     add("--json", action="store_true", help="print everything as JSON")
 

@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from sdretrieval.cli import document_options
 from sdretrieval.cli.options import add_set_argument
+from sdretrieval.cli.value_types import natural, positive
 from sdretrieval.core.errors import ParameterError
 
 EXAMPLE = """\
@@ -50,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     learning.add_argument("--multi-label", action="store_true", help="a document may bear several labels")
     learning.add_argument("--labels", nargs="+", metavar="LABEL", help="learn these alone")
-    learning.add_argument("--largest", type=int, metavar="N", help="learn the N labels with most documents alone")
+    learning.add_argument("--largest", type=positive, metavar="N", help="learn the N labels with most documents alone")
     learning.add_argument("--min-df", type=int, default=1, metavar="N", help="leave out words in fewer documents")
     learning.add_argument("--save", metavar="FILE", help="keep the classifier")
 
@@ -64,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--split-field", metavar="NAME", help="learn where this field of --train says train, measure where test"
     )
     doing.add_argument("--cv", type=int, metavar="K", help="measure in K folds of --train")
-    doing.add_argument("--seed", type=int, default=0, help="of random splits (default: 0)")
+    doing.add_argument("--seed", type=natural, default=0, help="of random splits (default: 0)")
     doing.add_argument("--confusion", metavar="FILE", help="write the confusion matrix as CSV")
     doing.add_argument("--json", action="store_true", help="print measures as JSON")
 
@@ -120,8 +121,6 @@ def _check(args: argparse.Namespace) -> None:
         _refuse("--confusion needs a test", "Pass --test, --held-out, --split-field or --cv.")
     if args.labels and args.largest is not None:
         _refuse("--labels and --largest cannot be combined", "Leave one of them out.")
-    if args.largest is not None and args.largest < 1:
-        _refuse(f"--largest must be 1 or more, got {args.largest}", "Leave it out to learn all labels.")
 
 
 def _refuse(message: str, remedy: str) -> NoReturn:

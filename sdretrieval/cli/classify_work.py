@@ -17,7 +17,7 @@ import numpy as np
 
 from sdretrieval.cli import document_options
 from sdretrieval.collection.corpus import Document
-from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.errors import InputError, ParameterError, few
 from sdretrieval.core.files import atomic_writer
 from sdretrieval.core.progress import progress
 from sdretrieval.core.tables import number, text_table
@@ -55,7 +55,7 @@ def _learn(args: argparse.Namespace, report: dict[str, Any]) -> TextClassifier |
     corpus, labels = _training_documents(args)
     kept = args.save or args.input or args.text
     classifier = None
-    if args.cv:
+    if args.cv is not None:
         report["folds"] = _folds(args, corpus, labels)
         if not kept:
             report.update({"model": args.model, "parameters": "tuned in each fold" if args.tune else chosen})
@@ -166,8 +166,7 @@ def _read(args: argparse.Namespace, source: str, **options: Any) -> LabelledCorp
     given |= {"analyzer": document_options.analyzer_from(args), "label_field": args.label_field or "labels"}
     corpus = read_labelled(source, **(given | options))
     if corpus.without_text:
-        shown = ", ".join(corpus.without_text[:5]) + (" …" if len(corpus.without_text) > 5 else "")
-        _say(f"{len(corpus.without_text):,} documents have no text ({shown})")
+        _say(f"{len(corpus.without_text):,} documents have no text ({few(corpus.without_text)})")
     return corpus
 
 
@@ -180,8 +179,8 @@ def _test_documents(args: argparse.Namespace, classifier: TextClassifier) -> Lab
 def _assess(classifier: TextClassifier, corpus: LabelledCorpus) -> Assessment:
     found = assess(classifier, corpus)
     if found.unknown:
-        shown = ", ".join(list(found.unknown)[:4]) + (" …" if len(found.unknown) > 4 else "")
-        _say(f"{sum(found.unknown.values()):,} test documents bear labels never learnt ({shown}): they count as wrong")
+        wrong = f"{sum(found.unknown.values()):,} test documents bear labels never learnt ({few(found.unknown)})"
+        _say(f"{wrong}: they count as wrong")
     return found
 
 

@@ -20,8 +20,9 @@ from sdretrieval.cli.evaluate import (
     settle_words,
     write_records,
 )
+from sdretrieval.cli.value_types import natural
 from sdretrieval.collection.trec.metadata import START
-from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.errors import ParameterError, few
 from sdretrieval.core.files import numbered_lines
 from sdretrieval.core.tables import NOTHING, json_number, number, text_table
 from sdretrieval.evaluate.inputs import NamedRun, read_runs, with_baseline
@@ -46,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_evaluation_arguments(parser)
     add_output_arguments(parser, "table", "jsonl")
     add = parser.add_argument
-    add("--most", type=int, default=5, metavar="N", help="topics with the largest gains and losses (default 5)")
+    add("--most", type=natural, default=5, metavar="N", help="topics with the largest gains and losses (default 5)")
     add("--topic", metavar="QID", help="show which documents of this topic moved")
 
 
@@ -62,9 +63,7 @@ def run(args: argparse.Namespace) -> int:
         raise ParameterError("comparing takes two runs", remedy="Name another run, or use `sdretrieval evaluate`.")
     counted = found.evaluations[found.baseline].topics
     if args.topic is not None and args.topic not in counted:
-        raise ParameterError(
-            f"topic {args.topic!r} was not counted", remedy=f"Counted were {', '.join(counted[:10])}, …"
-        )
+        raise ParameterError(f"topic {args.topic!r} was not counted", remedy=f"Counted were {few(counted)}.")
     comparisons = compare_runs(args, found)
     with output_of(args):
         if args.output_format == "jsonl":

@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+from sdretrieval.cli.value_types import natural
 from sdretrieval.core.errors import ParameterError, SdretrievalError
 
 EXAMPLE = """\
@@ -36,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     parser.add_argument("--folder", default="runs/demo", metavar="DIR", help="collection, runs and report go there")
     parser.add_argument("--index", default="indexes/demo", metavar="DIR", help="the Lucene index")
-    parser.add_argument("--seed", type=int, default=None, help="of the generator (default: the documented one)")
+    parser.add_argument("--seed", type=natural, default=None, help="of the generator (default: the documented one)")
     parser.add_argument("--documents", type=int, default=3000, metavar="N", help="default: %(default)s")
     parser.add_argument("--topics", type=int, metavar="N", help="default: 50, or one for every 20 documents")
 

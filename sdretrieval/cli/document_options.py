@@ -65,13 +65,3 @@ def reading_options(args: argparse.Namespace) -> dict[str, Any]:
     """The flags of fields, labels' separator and files, as keywords of ``learn.labelled.read_labelled``."""
     names = ("label_separator", "id_field", "date_field", "date_format", "format", "encoding", "skip_bad")
     return {"contents": args.contents_field, **{name: getattr(args, name) for name in names}}
-
-
-def moment(text: str) -> int:
-    """argparse type: a time, in ms since 1970."""
-    from sdretrieval.core.times import parse_time
-
-    try:
-        return parse_time(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sdretrieval.cli.value_types import natural, positive
 from sdretrieval.core.errors import IndexProblem, ParameterError
 
 if TYPE_CHECKING:
@@ -54,16 +55,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "documents within it count as simultaneous (default: day)",
     )
     parser.add_argument(
-        "--fastest", type=int, default=20, metavar="N", help="how many fast words to list (default: %(default)s)"
+        "--fastest", type=positive, default=20, metavar="N", help="how many fast words to list (default: %(default)s)"
     )
     parser.add_argument(
         "--vocabulary",
-        type=int,
+        type=positive,
         default=10_000,
         metavar="N",
         help="most frequent words that the likelihood looks at (default: %(default)s)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the ten folds (default: %(default)s)")
+    parser.add_argument("--seed", type=natural, default=0, help="of the ten folds (default: %(default)s)")
     parser.add_argument("--output", metavar="FOLDER", help="write plots and tables there")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
@@ -73,9 +74,6 @@ def run(args: argparse.Namespace) -> int:
 
     resolution = parse_duration(args.resolution)
     bandwidth = None if args.bandwidth == "auto" else parse_duration(args.bandwidth)
-    for name, value in (("--fastest", args.fastest), ("--vocabulary", args.vocabulary)):
-        if value < 1:
-            raise ParameterError(f"{name} must be 1 or more, got {value}")
     if args.output is not None and Path(args.output).exists() and not Path(args.output).is_dir():
         raise ParameterError(f"--output {args.output} is a file", remedy="Name a folder.")
 

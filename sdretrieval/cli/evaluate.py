@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sdretrieval.cli.document_options import moment
+from sdretrieval.cli.value_types import moment, natural, positive
 from sdretrieval.collection.records import Qrels, Run
-from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.errors import InputError, ParameterError, few
 from sdretrieval.core.files import atomic_writer
 from sdretrieval.core.tables import json_number, number, probability, text_table
 from sdretrieval.evaluate.curves import CURVE_MEASURES
@@ -121,7 +121,7 @@ def add_evaluation_arguments(parser: argparse.ArgumentParser) -> None:
     add("--measures", "-m", nargs="+", action="extend", default=[], metavar="M", help=f"default: {measures}")
     add("--complete", "-c", action="store_true", help="judged topics without results count as zero (trec_eval -c)")
     add("--rel", "-l", type=int, metavar="N", help="least grade that counts as relevant (trec_eval -l; default 1)")
-    add("--depth", "-M", type=int, metavar="N", help="look at the first N documents only (trec_eval -M)")
+    add("--depth", "-M", type=positive, metavar="N", help="look at the first N documents only (trec_eval -M)")
     add("--condensed", "-J", action="store_true", help="leave unjudged documents out of the runs (trec_eval -J)")
     add("--residual", metavar="QRELS", help="leave out what this file judges: runs learnt from it (--feedback-qrels)")
     add = parser.add_argument_group("significance").add_argument
@@ -129,7 +129,7 @@ def add_evaluation_arguments(parser: argparse.ArgumentParser) -> None:
     add("--baseline", metavar="RUN", action="append", default=[], help=baseline)
     add("--test", nargs="+", choices=tuple(TESTS), default=list(TESTS), help="default: all four")
     add("--correction", choices=CORRECTIONS, default="holm", help="over the runs compared (default: holm)")
-    add("--seed", type=int, default=0, help="of the randomisation test (default 0)")
+    add("--seed", type=natural, default=0, help="of the randomisation test (default 0)")
     add("--tukey", action="store_true", help="all pairs of runs by Tukey's HSD, topics as blocks")
 
 
@@ -252,10 +252,9 @@ def evaluate_runs(args: argparse.Namespace, *, beside: bool = False) -> Evaluate
     evaluations = [evaluator.evaluate(named.run, named.name) for named in runs]
     for evaluation, named in zip(evaluations, runs, strict=True):
         if not evaluation.topics or set(evaluation.topics) <= set(evaluation.missing_topics):
-            found = ", ".join(evaluation.unjudged_topics[:3]) or "none"
-            judged = ", ".join(evaluation.missing_topics[:3]) or "none"
+            ranked, judged = few(evaluation.unjudged_topics, 3) or "none", few(evaluation.missing_topics, 3) or "none"
             raise InputError(
-                f"no topic of the run (first: {found}) is judged in {args.qrels} (first: {judged})",
+                f"no topic of the run ({ranked}) is judged in {args.qrels} ({judged})",
                 file=named.path,
                 remedy="Check that run and qrels belong together and write topic ids alike.",
             )

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sdretrieval.cli import document_options
+from sdretrieval.cli.value_types import natural
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.core.tables import json_number
 
@@ -84,7 +85,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     shown = trial.add_mutually_exclusive_group()
     shown.add_argument("--labels-per-frame", type=int, metavar="N", help="show so many labels a frame, hide the others")
     shown.add_argument("--label-fraction", type=float, metavar="X", help="show this share of the labels of a frame")
-    trial.add_argument("--seed", type=int, default=0, help="of the labels shown (default: %(default)s)")
+    trial.add_argument("--seed", type=natural, default=0, help="of the labels shown (default: %(default)s)")
     output = parser.add_argument_group("output")
     output.add_argument(
         "--output", metavar="FILE", help="predictions, a document a line: JSON, or a table where it ends in .tsv"

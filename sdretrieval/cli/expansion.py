@@ -10,7 +10,7 @@ from typing import Any
 
 from sdretrieval.cli import options
 from sdretrieval.cli.bar_tables import bar_table, significant, terminal_width, wrapped
-from sdretrieval.core.errors import InputError
+from sdretrieval.core.errors import InputError, few
 from sdretrieval.core.tables import text_table
 from sdretrieval.ranking.expansion import (
     ExpandedQuery,
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(
             f"no topic in common with {args.b}",
             file=args.a,
-            remedy=f"They have {_some(difference.only_a)} and {_some(difference.only_b)}.",
+            remedy=f"They have {few(difference.only_a)} and {few(difference.only_b)}.",
         )
     if args.json:
         for topic in difference.topics:
@@ -85,12 +85,8 @@ def run(args: argparse.Namespace) -> int:
 def _chosen(queries: Mapping[str, ExpandedQuery], qids: Sequence[str], file: str) -> Mapping[str, ExpandedQuery]:
     for qid in qids:
         if qid not in queries:
-            raise InputError(f"no topic {qid!r} in it", file=file, remedy=f"It has {_some(list(queries))}.")
+            raise InputError(f"no topic {qid!r} in it", file=file, remedy=f"It has {few(queries)}.")
     return {qid: queries[qid] for qid in qids} if qids else queries
-
-
-def _some(qids: Sequence[str], n: int = 10) -> str:
-    return ", ".join(qids[:n]) + (", …" if len(qids) > n else "")
 
 
 # -- as text -------------------------------------------------------------------------------------------------
@@ -135,7 +131,7 @@ def diff_text(difference: ExpansionDiff, a: str, b: str, width: int, top: int) -
     lines[:0] = [f"A  {a}: {_origins([t.a for t in topics])}", f"B  {b}: {_origins([t.b for t in topics])}", ""]
     for name, qids in (("A", difference.only_a), ("B", difference.only_b)):
         if qids:
-            lines.append(f"{len(qids)} topics only in {name}: {_some(qids)}")
+            lines.append(f"{len(qids)} topics only in {name}: {few(qids)}")
     return "\n".join(lines)
 
 

@@ -7,7 +7,7 @@ import json
 
 from sdretrieval.cli import options, time_options
 from sdretrieval.collection.records import Ranking, Topic
-from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.errors import InputError, ParameterError, few
 
 EXAMPLE = """\
 examples:
@@ -88,13 +88,12 @@ def topic_from(args: argparse.Namespace) -> Topic:
     if args.query is not None:
         return Topic(args.qid or "query", args.query)
     topics = {topic.qid: topic for topic in options.topics_from(args)}
-    some = ", ".join(list(topics)[:10]) + (", …" if len(topics) > 10 else "")
     if args.qid is None:
         if len(topics) == 1:
             return next(iter(topics.values()))
-        raise ParameterError(f"--topics has {len(topics)} topics", remedy=f"Choose one with --qid: {some}.")
+        raise ParameterError(f"--topics has {len(topics)} topics", remedy=f"Choose one with --qid: {few(topics)}.")
     if args.qid not in topics:
-        raise InputError(f"no topic {args.qid!r} in it", file=args.topics, remedy=f"It has {some}.")
+        raise InputError(f"no topic {args.qid!r} in it", file=args.topics, remedy=f"It has {few(topics)}.")
     return topics[args.qid]
 
 

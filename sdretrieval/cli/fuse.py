@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sdretrieval.cli import options
-from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.errors import ParameterError, few
 
 if TYPE_CHECKING:
     from sdretrieval.collection.records import Run
@@ -104,5 +104,4 @@ def say_lacking(runs: Mapping[str, Run], found: Run) -> None:
     for name, one in runs.items():
         lacking = [qid for qid in found if qid not in one]
         if lacking:
-            told = ", ".join(lacking[:10])
-            print(f"{name} has nothing for {len(lacking)} of {len(found)} topics ({told})", file=sys.stderr)
+            print(f"{name} has nothing for {len(lacking)} of {len(found)} topics ({few(lacking)})", file=sys.stderr)

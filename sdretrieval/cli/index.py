@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from sdretrieval.cli.document_options import add_field_arguments
+from sdretrieval.cli.value_types import positive
 from sdretrieval.collection.analyzer import LANGUAGES, STEMMERS, AnalyzerSpec
 from sdretrieval.collection.corpus.ciff import ENDINGS
 from sdretrieval.collection.corpus.reading import DOCID_STYLES, FORMATS, Reader
 from sdretrieval.collection.corpus.record import UNDATED_CHOICES, USUAL_DATE_FIELDS, Document, Problems
 from sdretrieval.collection.corpus.sources import MAX_MEMBER_BYTES
-from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.errors import ParameterError, few
 from sdretrieval.core.files import numbered_lines
 from sdretrieval.core.times import format_time
 from sdretrieval.index.commit import latest_commit
@@ -94,7 +95,7 @@ def add_reading_arguments(parser: argparse.ArgumentParser) -> None:
     undated = "documents without a readable date (default: keep those without; a date that cannot be read is bad, "
     add("--undated", choices=UNDATED_CHOICES, help=undated + "and with --skip-bad the document is kept undated)")
     most = "most that one member of an archive may hold (default: %(default)s)"
-    add("--max-member-mb", type=int, default=MAX_MEMBER_BYTES >> 20, metavar="MB", help=most)
+    add("--max-member-mb", type=positive, default=MAX_MEMBER_BYTES >> 20, metavar="MB", help=most)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -235,14 +236,11 @@ def _warnings(
         yield f"skipped {problems.count:,} bad documents:"
         yield from (f"  {line}" for line in problems.grouped())
     if summary.empty:
-        shown = ", ".join(summary.empty_docids[:5]) + (" …" if summary.empty > 5 else "")
-        yield f"left out {summary.empty:,} documents without text ({shown})"
+        yield f"left out {summary.empty:,} documents without text ({few(summary.empty_docids, 5)})"
     if ignored:
-        shown = ", ".join(ignored[:3]) + (" …" if len(ignored) > 3 else "")
-        why = "of unknown format" if args.format == "auto" else "that hold no text"
-        yield f"ignored {len(ignored):,} files {why} ({shown})" + (
-            "; --format reads them" if args.format == "auto" else ""
-        )
+        guessed = args.format == "auto"
+        why = "of unknown format" if guessed else "that hold no text"
+        yield f"ignored {len(ignored):,} files {why} ({few(ignored, 3)})" + "; --format reads them" * guessed
     if hint.found:
         yield f"documents have a field {hint.found!r}; --date-field {hint.found} would give them times"
 

@@ -8,8 +8,8 @@ import sys
 from itertools import combinations, count, pairwise
 from typing import TYPE_CHECKING, Any
 
-from sdretrieval.cli.options import positive
-from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.cli.value_types import positive
+from sdretrieval.core.errors import InputError, ParameterError, few
 
 if TYPE_CHECKING:
     from sdretrieval.learn.judging import Offer, Project
@@ -227,7 +227,7 @@ def _topic(args: argparse.Namespace, project: Project) -> str | None:
     if args.topic is not None or args.way == "runs":
         return args.topic
     if len(project.topics) != 1:
-        there = ", ".join(topic.qid for topic in project.topics[:10]) or "none: add some with `judge topics`"
+        there = few(topic.qid for topic in project.topics) or "none: add some with `judge topics`"
         raise ParameterError(f"which topic? There is {there}.", remedy="Name it: --topic ID.")
     return project.topics[0].qid
 

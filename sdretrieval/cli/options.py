@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sdretrieval.cli.document_options import add_analyzer_arguments, analyzer_from
+from sdretrieval.cli.value_types import positive
 from sdretrieval.collection.records import Qrels, Topic
-from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.errors import ParameterError, few
 from sdretrieval.core.files import STANDARD
 from sdretrieval.ranking.base import Ranker
 from sdretrieval.ranking.profile_files import weakness
@@ -142,7 +143,7 @@ def say_judged(judged: Qrels | None, ranker: Ranker, topics: list[Topic], snapsh
     if without:
         print(
             f"no judged relevant document in the index for {len(without)} topics "
-            f"({', '.join(without[:10])}): they learn from their first documents",
+            f"({few(without)}): they learn from their first documents",
             file=sys.stderr,
         )
 
@@ -174,8 +175,7 @@ def topics_from(args: argparse.Namespace) -> list[Topic]:
     form, times = args.topic_format, args.topic_times
     topics = read_topics(args.topics, format=form, field=args.topic_field, times=times, further=further)
     if further:
-        some = ", ".join(further[:5])
-        print(f"{times}: {len(further)} times are of topics not asked about, such as {some}", file=sys.stderr)
+        print(f"{times}: {len(further)} times are of topics not asked about: {few(further, 5)}", file=sys.stderr)
     return topics
 
 
@@ -199,14 +199,3 @@ def default_threads() -> int:
     import os
 
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def positive(text: str) -> int:
-    """argparse type: a whole number of at least 1."""
-    try:
-        value = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
-    return value

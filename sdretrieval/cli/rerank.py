@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sdretrieval.cli import options, time_options
 from sdretrieval.cli.search import add_output_arguments, rank_and_write
+from sdretrieval.core.errors import few
 
 if TYPE_CHECKING:
     from sdretrieval.collection.records import Run, Topic
@@ -71,4 +72,4 @@ def say_unmatched(topics: set[str], given: Run) -> None:
         ([qid for qid in given if qid not in topics], "of the run have no text and were dropped"),
     ):
         if qids:
-            print(f"{len(qids)} topics {told} ({', '.join(sorted(qids)[:10])})", file=sys.stderr)
+            print(f"{len(qids)} topics {told} ({few(sorted(qids))})", file=sys.stderr)

@@ -8,7 +8,7 @@ import secrets
 import sys
 from typing import TYPE_CHECKING
 
-from sdretrieval.cli.options import positive
+from sdretrieval.cli.value_types import positive
 
 if TYPE_CHECKING:
     from sdretrieval.ranking.interactive import Index

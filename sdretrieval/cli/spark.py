@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sdretrieval.cli import index, options, rerank, search, time_options
-from sdretrieval.core.errors import IndexProblem, ParameterError
+from sdretrieval.core.errors import IndexProblem, ParameterError, few
 from sdretrieval.plugins.spark import BATCH
 
 EXAMPLE = """\
@@ -223,7 +223,7 @@ def _index_warnings(summary: Any) -> Iterator[str]:
     if summary.empty:
         yield f"left out {summary.empty:,} documents without text"
     if summary.ignored:
-        shown = ", ".join(summary.ignored[:3]) + (" …" if len(summary.ignored) > 3 else "")
+        shown = few(summary.ignored, 3)
         yield f"ignored {len(summary.ignored):,} files of unknown format ({shown}); --format reads them all"
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sdretrieval.cli.evaluate import add_output_arguments, output_of, settle_output, with_baseline
-from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.cli.value_types import positive
+from sdretrieval.core.errors import InputError, few
 from sdretrieval.core.tables import json_number
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     count = group.add_mutually_exclusive_group()
     count.add_argument(
         "--documents",
-        type=int,
+        type=positive,
         metavar="N",
         help="documents in the stream: those not listed are below every threshold, relevant ones among them missed",
     )
@@ -114,8 +115,6 @@ def _documents(args: argparse.Namespace) -> int | None:
         from sdretrieval.index.snapshot import open_snapshot
 
         return open_snapshot(args.index).n_docs
-    if args.documents is not None and args.documents < 1:
-        raise ParameterError(f"--documents must be 1 or more, got {args.documents}")
     return args.documents
 
 
@@ -149,7 +148,7 @@ def _evaluate(args: argparse.Namespace, name: str, path: Path, costs: Any, docum
     found = evaluate_trials(trials, costs=costs, weighting=args.weighting, name=name)
     for stories, why in ((unjudged, "without judgments"), (found.skipped, "without an on-topic document")):
         if stories:
-            print(f"{name}: {len(stories)} stories {why} left out ({', '.join(stories[:5])} …)", file=sys.stderr)
+            print(f"{name}: {len(stories)} stories {why} left out ({few(stories)})", file=sys.stderr)
     return found
 
 

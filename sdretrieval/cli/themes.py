@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sdretrieval.cli.options import positive
+from sdretrieval.cli.value_types import natural, positive
 from sdretrieval.core.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         learning("--max-df", type=float, metavar="SHARE", help="only words of at most that share"),
         learning("--vocabulary", dest="max_features", type=int, metavar="N", help="only the N most frequent words"),
         learning("--threads", dest="n_jobs", type=int, metavar="N", help="default: all processors"),
-        learning("--seed", dest="random_state", type=int, default=0, help="default: %(default)s"),
+        learning("--seed", dest="random_state", type=natural, default=0, help="default: %(default)s"),
     ]
     fit.set_defaults(settings=[setting.dest for setting in settings])  # named as the model's own parameters
 

@@ -8,9 +8,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from sdretrieval.cli.document_options import moment
-from sdretrieval.cli.options import positive
-from sdretrieval.core.errors import ParameterError
+from sdretrieval.cli.value_types import moment, positive
+from sdretrieval.core.errors import ParameterError, few
 from sdretrieval.estimate.time.kernels import kernel_names
 
 if TYPE_CHECKING:
@@ -147,11 +146,8 @@ def say_time(ranker: Ranker, report: Report, snapshot: Snapshot) -> None:
     if not snapshot.is_dated:
         print("no document of the index has a date: the time prior changed nothing", file=sys.stderr)
     if report.timeless:
-        some = ", ".join(report.timeless[:10])
-        print(
-            f"no recency for topics without a time ({len(report.timeless)}): {some}; give them with --topic-times",
-            file=sys.stderr,
-        )
+        told = f"no recency for topics without a time ({len(report.timeless)}): {few(report.timeless)}"
+        print(f"{told}; give them with --topic-times", file=sys.stderr)
     if report.time_chosen:
         print(f"time prior (auto): {chosen_in_words(report.time_chosen.values())}", file=sys.stderr)
     elif report.time_weights:

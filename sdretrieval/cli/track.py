@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sdretrieval.cli import document_options
-from sdretrieval.cli.options import add_set_argument, positive
+from sdretrieval.cli.options import add_set_argument
+from sdretrieval.cli.value_types import positive
 from sdretrieval.collection.analyzer import AnalyzerSpec
-from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.errors import InputError, ParameterError, few
 
 if TYPE_CHECKING:
     from sdretrieval.index.snapshot import Snapshot
@@ -170,7 +171,7 @@ def _tell(count: Counter[str], took: float, tracker: Tracker, problems: Any) -> 
         print(f"{problems.count:,} bad lines skipped; the first: {problems.listed[0]}", file=sys.stderr)
     waiting = sorted({name for names in tracker.expected().values() for name in names} - set(tracker.names))
     if waiting:
-        print(f"no seed came for {len(waiting)} stories: {', '.join(waiting[:10])}", file=sys.stderr)
+        print(f"no seed came for {len(waiting)} stories: {few(waiting)}", file=sys.stderr)
 
 
 def _make(
@@ -352,7 +353,7 @@ def _analyzer(args: argparse.Namespace, earlier: Snapshot | None) -> AnalyzerSpe
     for name, spec in found[1:]:
         if spec != found[0][1]:
             raise ParameterError(
-                f"{found[0][0]} was analysed as {found[0][1]}, {name} says {spec}",
+                f"{found[0][0]} was analysed as {found[0][1]}; {name}: {spec}",
                 remedy="Words only match where documents are analysed alike: re-index one of them.",
             )
     return found[0][1]

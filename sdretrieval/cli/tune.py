@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from sdretrieval.cli import options, time_options
+from sdretrieval.cli.value_types import natural
 from sdretrieval.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--folds", type=int, default=5, metavar="K", help="folds by topic (default: %(default)s)")
     parser.add_argument("--measure", default="AP", help="what to climb (default: %(default)s)")
     parser.add_argument("--hits", type=options.positive, default=1000, metavar="N", help="default: %(default)s")
-    parser.add_argument("--seed", type=int, default=0, help="of folds and samples (default: %(default)s)")
+    parser.add_argument("--seed", type=natural, default=0, help="of folds and samples (default: %(default)s)")
     parser.add_argument("--missing", choices=("error", "drop"), default="error", help="as in `rerank`")
     options.add_threads_argument(parser)
     options.add_topic_arguments(parser, required=False)

@@ -29,6 +29,11 @@ class AnalyzerSpec:
         if self.stemmer not in STEMMERS:
             raise ParameterError(f"unknown stemmer {self.stemmer!r}", remedy=f"One of: {', '.join(STEMMERS)}.")
 
+    def __str__(self) -> str:
+        """As messages say it."""
+        kept = "removed" if self.stopwords else "kept"
+        return f"language {self.language}, stemmer {self.stemmer}, stop words {kept}"
+
     def anserini_args(self) -> list[str]:
         """The same choice as flags of Anserini's IndexCollection."""
         if self.language == "whitespace":

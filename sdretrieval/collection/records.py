@@ -6,7 +6,7 @@ does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -128,6 +128,17 @@ class Ranking:
     def top(self, depth: int) -> Ranking:
         """The first ``depth`` documents."""
         return Ranking(self.docids, self.scores, depth)
+
+    def only(self, docids: Container[str]) -> Ranking:
+        """Those of the documents that are among these, in the same order."""
+        return self._at([i for i, docid in enumerate(self.docids) if docid in docids])
+
+    def without(self, docids: Container[str]) -> Ranking:
+        """The others."""
+        return self._at([i for i, docid in enumerate(self.docids) if docid not in docids])
+
+    def _at(self, places: list[int]) -> Ranking:
+        return Ranking.in_order([self.docids[i] for i in places], self.scores[places])
 
 
 @dataclass(frozen=True)

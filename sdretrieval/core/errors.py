@@ -5,6 +5,7 @@ The command line prints them without a traceback and exits with 2; from Python t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from os import PathLike, fspath
 
 FileName = str | PathLike[str]
@@ -60,3 +61,13 @@ def shown(value: object, most: int = 80) -> str:
     except ValueError:  # Python refuses to print integers of more than 4300 digits
         return "a number of thousands of digits"
     return text if len(text) <= most else text[: most - 20] + "…"
+
+
+def few(names: Iterable[object], most: int = 10) -> str:
+    """The first of many names for a message, and that there are more.
+
+    >>> few("abc", 2), few("ab", 2)
+    ('a, b, …', 'a, b')
+    """
+    listed = [str(name) for name in names]
+    return ", ".join(listed[:most]) + (", …" if len(listed) > most else "")

@@ -76,7 +76,7 @@ class Domain:
             return int(word) if self.kind == "whole" else float(word)
         except ValueError:
             raise ParameterError(
-                f"{name} must be {self._wanted(self.kind)}; got {text!r}", remedy=self._default(name)
+                f"{name} must be {self._wanted(self.kind)}; got {text!r}", remedy=self._default()
             ) from None
 
     def check(self, value: Any, name: str, owner: str = "") -> Any:
@@ -84,10 +84,7 @@ class Domain:
         place = f"{owner}: {name}" if owner else name
         if self.choices:
             if value not in self.choices:
-                raise ParameterError(
-                    f"{place} must be one of {', '.join(self.choices)}; got {value!r}",
-                    remedy=f"Pass --set {name}={self.choices[0]}.",
-                )
+                raise ParameterError(f"{place} must be one of {', '.join(self.choices)}; got {value!r}")
         elif self.kind == "text":
             if not isinstance(value, str):
                 raise ParameterError(f"{place} must be text; got {value!r}")
@@ -107,9 +104,7 @@ class Domain:
         inside = self.low < value < self.high if self.open else self.low <= value <= self.high
         if not inside or not math.isfinite(value):
             symbol = f" ({self.symbol})" if self.symbol else ""
-            raise ParameterError(
-                f"{place}{symbol} must be {self._bound(value)}; got {value!r}", remedy=self._default(name)
-            )
+            raise ParameterError(f"{place}{symbol} must be {self._bound(value)}; got {value!r}", remedy=self._default())
         return value
 
     def _is_word(self, value: Any) -> bool:
@@ -129,10 +124,10 @@ class Domain:
     def _wanted(self, kind: str) -> str:
         return " or ".join([_WANTED[kind], *self.words])
 
-    def _default(self, name: str) -> str | None:
+    def _default(self) -> str | None:
         if self.default is None and "none" not in self.words:
             return None
-        return f"The default is {self.default!r}: --set {name}={show(self.default)}."
+        return f"The default is {show(self.default)}."
 
 
 def show(value: Any) -> str:

@@ -25,7 +25,7 @@ from itertools import compress, count
 from typing import Any, TypeAlias
 
 from sdretrieval.collection.records import Qrels, Ranking, Run
-from sdretrieval.core.errors import ParameterError
+from sdretrieval.core.errors import ParameterError, few
 
 RunLike: TypeAlias = Run | Mapping[str, Mapping[str, float]]
 QrelsLike: TypeAlias = Qrels | Mapping[str, Mapping[str, int]]
@@ -236,9 +236,8 @@ class Evaluation:
         return notes
 
 
-def _topics(qids: Sequence[str], most: int = 8) -> str:
-    shown = ", ".join(qids[:most]) + (f", … ({len(qids) - most} more)" if len(qids) > most else "")
-    return f"{len(qids)} topic{'s' if len(qids) > 1 else ''} [{shown}]"
+def _topics(qids: Sequence[str]) -> str:
+    return f"{len(qids)} topic{'s' if len(qids) > 1 else ''} [{few(qids)}]"
 
 
 class Evaluator:

@@ -9,17 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-from sdretrieval.collection.records import Qrels, Ranking, Run
+from sdretrieval.collection.records import Qrels, Run
 
 
 def residual_run(run: Run, seen: Mapping[str, Container[str]]) -> Run:
     """The run without the documents that were seen for a topic, in the same order."""
-    rankings = {}
-    for qid, ranking in run.items():
-        known = seen.get(qid, ())
-        kept = [i for i, docid in enumerate(ranking.docids) if docid not in known]
-        rankings[qid] = Ranking.in_order([ranking.docids[i] for i in kept], ranking.scores[kept])
-    return Run(rankings, run.tag)
+    return Run({qid: ranking.without(seen.get(qid, ())) for qid, ranking in run.items()}, run.tag)
 
 
 def residual_qrels(qrels: Qrels, seen: Mapping[str, Container[str]]) -> Qrels:
@@ -33,10 +28,7 @@ def residual_qrels(qrels: Qrels, seen: Mapping[str, Container[str]]) -> Qrels:
 
 def shortened(run: Run, *, judged: Mapping[str, Container[str]] | None = None, depth: int | None = None) -> Run:
     """The first ``depth`` documents of each topic, of them the ``judged`` ones (a condensed list)."""
-    rankings = {}
-    for qid, ranking in run.items():
-        kept = list(range(len(ranking)))[:depth]
-        if judged is not None:
-            kept = [i for i in kept if ranking.docids[i] in judged.get(qid, ())]
-        rankings[qid] = Ranking.in_order([ranking.docids[i] for i in kept], ranking.scores[kept])
+    rankings = run.rankings if depth is None else {qid: ranking.top(depth) for qid, ranking in run.items()}
+    if judged is not None:
+        rankings = {qid: ranking.only(judged.get(qid, ())) for qid, ranking in rankings.items()}
     return Run(rankings, run.tag)

@@ -24,10 +24,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
-from sdretrieval.collection.records import Ranking, Run
+from sdretrieval.collection.records import Run
 from sdretrieval.core.errors import ParameterError
 from sdretrieval.core.times import UNDATED
 from sdretrieval.evaluate.measures import DEFAULT_MEASURES, Evaluation, Evaluator, QrelsLike, RunLike, as_run
+from sdretrieval.evaluate.residual import residual_run
 
 
 def _week(t: datetime) -> str:
@@ -128,7 +129,8 @@ def evaluate_by_time(
     for label in in_order(parts):
         grades, away = parts[label]
         evaluator = Evaluator(grades, measures, complete=complete, rel=rel)
-        evaluation = evaluator.evaluate(_without(run, grades, away), name)
+        asked = Run({qid: run[qid] for qid in grades if qid in run}, run.tag)
+        evaluation = evaluator.evaluate(residual_run(asked, away), name)
         if evaluation.topics:
             counted = (grade for qid in evaluation.topics for grade in grades[qid].values())
             slices.append(TimeSlice(label, evaluation, sum(grade >= threshold for grade in counted)))
@@ -155,13 +157,3 @@ def _by_relevant(qrels: QrelsLike, times: Mapping[str, int], period: str, thresh
             away[qid] = {docid for docid, found in when.items() if found != label}
             kept[qid] = {docid: grade for docid, grade in grades.items() if docid not in away[qid]}
     return parts
-
-
-def _without(run: Run, topics: Iterable[str], away: Mapping[str, set[str]]) -> Run:
-    """The run of some topics, without the documents that are not there."""
-    rankings = {}
-    for qid in topics:
-        if qid in run:
-            kept = [i for i, docid in enumerate(run[qid].docids) if docid not in away.get(qid, ())]
-            rankings[qid] = Ranking.in_order([run[qid].docids[i] for i in kept], run[qid].scores[kept])
-    return Run(rankings, run.tag)

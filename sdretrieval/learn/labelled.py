@@ -19,7 +19,7 @@ from scipy.sparse import csr_matrix
 
 from sdretrieval.collection.analyzer import AnalyzerSpec
 from sdretrieval.collection.corpus import Document, Problems, Reader
-from sdretrieval.core.errors import IndexProblem, InputError, ParameterError
+from sdretrieval.core.errors import IndexProblem, InputError, ParameterError, few
 from sdretrieval.index.lucene.contents import stored_records
 from sdretrieval.index.lucene.indexing import build_index
 from sdretrieval.index.snapshot import Snapshot, open_snapshot, snapshot_folder
@@ -101,7 +101,7 @@ class LabelledCorpus:
         """The one label of each document; InputError naming the first that has none or several."""
         for docid, labels in zip(self.docids, self.labels, strict=True):
             if len(labels) != 1:
-                told = "no label" if not labels else f"{len(labels)} labels ({', '.join(labels[:4])})"
+                told = "no label" if not labels else f"{len(labels)} labels ({few(labels)})"
                 raise InputError(
                     f"document {docid!r} has {told}, exactly one is needed",
                     file=self.name or None,
@@ -231,7 +231,7 @@ class _Fields:
             if name not in self.missing or (is_label and not labels_required):
                 continue
             others = [repr(other) for other in self.others if other not in {"contents", "id", "sdr_time"}]
-            there = ", ".join(others[:10]) + (" …" if len(others) > 10 else "") if others else "no other field"
+            there = few(others) or "no other field"
             raise InputError(
                 f"none of {len(corpus):,} documents, from {self.first!r} on, has a field {name!r}; there is {there}",
                 file=corpus.name or None,

@@ -190,7 +190,10 @@ def test_what_is_refused(refused, files, saved, tmp_path):
     assert "none of 90 documents has a date" in undated
     assert "--date-field" in undated
     assert "cannot be combined" in refused("classify", *train, "--cv", "3", "--held-out", "0.2")
+    assert "folds must be from 2 to the" in refused("classify", *train, "--cv", "0")
     assert "no classifier 'sf'" in refused("classify", *train, "--model", "sf", "--held-out", "0.2")
+    endless = ["--model", "svm", "--set", "C=inf", "--cv", "3"]
+    assert "C must be in (0, 1e+12); got inf" in refused("classify", *train, *endless)
     assert "has no parameter" in refused("classify", *train, "--set", "alpha=1", "--held-out", "0.2")
     assert "has a field 'topic'" in refused("classify", *train, "--label-field", "topic", "--held-out", "0.2")
     told = refused("classify", "--train", files["several"], "--held-out", "0.2")

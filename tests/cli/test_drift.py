@@ -122,12 +122,18 @@ def test_undated_index_is_a_clear_error(monkeypatch) -> None:
         (("--bandwidth", "soon"), "not a length of time: 'soon'"),
         (("--resolution", "1 blink"), "not a length of time"),
         (("--resolution", "1s"), "Choose a coarser resolution"),
-        (("--fastest", "0"), "--fastest"),
     ],
 )
 def test_mistakes_are_named(snapshot, arguments: tuple[str, ...], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         drift(*arguments)
+
+
+@pytest.mark.parametrize("flag", ["--fastest", "--vocabulary"])
+def test_numbers_of_words_begin_at_one(snapshot, flag: str, capsys) -> None:
+    with pytest.raises(SystemExit):
+        drift(flag, "0")
+    assert f"{flag}: must be at least 1, got 0" in capsys.readouterr().err
 
 
 def test_output_must_not_be_a_file(snapshot, tmp_path: Path) -> None:

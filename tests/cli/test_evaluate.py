@@ -244,7 +244,7 @@ def test_periods_in_other_forms(told):
         ("evaluate qrels.txt ql.trec --from 2011", "--topic-times"),
         ("evaluate qrels.txt ql.trec --until 1999 --topic-times times.tsv", "times.tsv"),
         ("evaluate qrels.txt ql.trec -q --output-format latex", "csv"),
-        ("evaluate qrels.txt other.trec", "no topic of the run (first: x1) is judged"),
+        ("evaluate qrels.txt other.trec", "no topic of the run (x1) is judged"),
         ("compare qrels.txt ql.trec", "two runs"),
         ("compare qrels.txt ql.trec sd.trec --topic 99", "'99'"),
     ],

@@ -276,7 +276,7 @@ def test_times_of_further_topics_are_a_note(demo, tmp_path, capsys):
     times.write_text((demo / "topics.times.tsv").read_text() + "another\t2011-01-01\n")
     common = ["--index", str(demo / "index"), "--topics", str(demo / "topics.tsv"), "--topic-times", str(times)]
     assert main(["search", *common, "--output", str(tmp_path / "run.txt"), "--as-of", "query-time"]) == 0
-    assert "1 times are of topics not asked about, such as another" in capsys.readouterr().err
+    assert "1 times are of topics not asked about: another" in capsys.readouterr().err
 
 
 @pytestmark_java

@@ -276,7 +276,8 @@ def test_flags_that_cannot_be_meant(collection, tmp_path, refused, typed) -> Non
     }.items():
         assert why in refused("track", *topics, *words.split())
     assert "no such file" in refused("track", "--topics", collection.topics, "--input", tmp_path / "none")
-    assert "was analysed as" in refused("track", *topics, "--background", collection.index, "--stemmer", "krovetz")
+    told = refused("track", *topics, "--background", collection.index, "--stemmer", "krovetz")
+    assert "was analysed as language en, stemmer porter, stop words removed; the flags: language en, stemmer kr" in told
     (tmp_path / "stop.tsv").write_text("1\tthe of and\n")
     assert "no word left" in refused("track", "--topics", tmp_path / "stop.tsv", "--input", collection.documents)
     assert typed("track", *topics, "--threshold", "nan").code == 2
@@ -330,7 +331,7 @@ def test_tdt_bad_input(two_runs, tmp_path, refused) -> None:
     qrels, a, _ = two_runs
     assert "how many documents were not listed" in refused("tdt", qrels, a)
     assert "cannot hold" in refused("tdt", qrels, a, "--documents", 2)
-    assert "must be 1 or more" in refused("tdt", qrels, a, "--documents", 0)
+    assert "must be at least 1" in refused("tdt", qrels, a, "--documents", 0)
     assert "p_target" in refused("tdt", qrels, a, "--documents", 9, "--p-target", 2)
     assert "a figure is" in refused("tdt", qrels, a, "--documents", 9, "--det", "x.gif")
     (tmp_path / "other").write_text("u 0 r1 1\n")

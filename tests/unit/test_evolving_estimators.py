@@ -225,10 +225,11 @@ def test_frames_by_date_equal_frames_by_name() -> None:
     np.testing.assert_array_equal(by_date.decision_function(X[:1], times=days[:1]), by_date.decision_function(X[:1]))
 
 
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize(("kernel", "form"), [("linear", csr_matrix), ("rbf", csr_matrix), ("rbf", csr_matrix.toarray)])
 @pytest.mark.parametrize("method", [*ONLINE, lambda **kw: SSLE(representer="history", **kw)])
-def test_saved_and_resumed_is_as_if_never_stopped(tmp_path, method, kernel: str) -> None:
+def test_saved_and_resumed_is_as_if_never_stopped(tmp_path, method, kernel: str, form) -> None:
     X, y, _, when = stream()
+    X = form(X)
     straight = method(kernel=kernel).fit(X, y, frames=when)
     half = method(kernel=kernel)
     for t in (0, 1):
@@ -264,15 +265,17 @@ def test_wrong_files_and_parts_that_do_not_fit_are_told(tmp_path) -> None:
             SSLE.load(tmp_path / name)
 
 
+@pytest.mark.parametrize(("kernel", "form"), [("linear", csr_matrix), ("rbf", csr_matrix), ("rbf", np.asarray)])
 @pytest.mark.parametrize("method", ONLINE)
-def test_a_vocabulary_may_grow(method) -> None:
+def test_a_vocabulary_may_grow(method, kernel: str, form) -> None:
     """Words that come later weigh nothing before: as if the columns had been there from the start."""
     X, y, _, when = stream()
-    padded = np.pad(X.toarray(), ((0, 0), (0, 5)))
+    X = X.toarray()
+    padded = np.pad(X, ((0, 0), (0, 5)))
     padded[np.flatnonzero(when == 3)[0], 42] = 1.0
-    wide = csr_matrix(padded)
-    whole = method().fit(wide, y, frames=when)
-    grown = method()
+    X, wide = form(X), form(padded)
+    whole = method(kernel=kernel).fit(wide, y, frames=when)
+    grown = method(kernel=kernel)
     for t in range(4):
         if t == 3:
             grown.widen(45)
@@ -380,12 +383,13 @@ def test_copies_get_one_answer_whatever_their_labels() -> None:
     assert f[2] == pytest.approx(1 / 1.5)
 
 
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
 @pytest.mark.parametrize("method", ONLINE)
-def test_a_label_not_seen_before_is_as_if_announced(method) -> None:
+def test_a_label_not_seen_before_is_as_if_announced(method, kernel: str) -> None:
     X, y, _, when = stream(classes=3, labels=9)
     y = np.where((y == "a") & (when < 2), "", y)  # a turns up in the third frame
-    later = method().fit(X, y, frames=when)
-    announced = method(classes=["a", "b", "c"]).fit(X, y, frames=when)
+    later = method(kernel=kernel).fit(X, y, frames=when)
+    announced = method(kernel=kernel, classes=["a", "b", "c"]).fit(X, y, frames=when)
     assert later.classes_.tolist() == ["a", "b", "c"]
     np.testing.assert_allclose(later.decision_function(X), announced.decision_function(X), atol=1e-8)
     np.testing.assert_allclose(decisions(later, X, when), decisions(announced, X, when), atol=1e-8)

@@ -151,14 +151,11 @@ def test_the_solver_finds_what_liblinear_finds() -> None:
     snapshot, relevant = collection()
     features = Features.of(snapshot)
     learner = Learner(features, ["bee"])
-    docs = [*np.flatnonzero(relevant)[:6], *np.flatnonzero(~relevant)[:30]]
+    docs = [*np.flatnonzero(relevant)[:6], *np.flatnonzero(~relevant)[:90]]
     for doc in docs:
         learner.learn(int(doc), bool(relevant[doc]))
-    x = np.zeros((snapshot.n_docs, snapshot.n_terms))
-    for doc in range(snapshot.n_docs):
-        terms, values = features.row(doc)
-        x[doc, terms] = values
-    weight = {True: RATIO * len(docs) / (6 * (1 + RATIO)), False: len(docs) / (30 * (1 + RATIO))}
+    x = dense(features)
+    weight = {True: RATIO * len(docs) / (6 * (1 + RATIO)), False: len(docs) / (90 * (1 + RATIO))}
     svm = LinearSVC(C=COST, class_weight=weight, tol=1e-6, max_iter=100_000).fit(x[docs], relevant[docs])
     topic = np.zeros(snapshot.n_terms)
     topic[snapshot.term_id("bee")] = 1.0
@@ -392,6 +389,24 @@ def test_pools_and_measures(project: Project) -> None:
         assert one.estimate == pytest.approx(exact) and one.judged == 1
     assert project.better("a", "b").certain or project.better("a", "b").difference == 0
     assert isinstance(project.pools(), Run) and set(project.pools()["2"].docids) == {"d5", "d6", "d7"}
+
+
+@pytest.mark.parametrize("way", ["pool", "random", "runs"])
+def test_every_way_goes_through_the_pool_of_a_topic(project: Project, way: str) -> None:
+    pool = [f"d{i}" for i in range(12)]
+    run = as_run({"1": {docid: -float(i) for i, docid in enumerate(pool)}})
+    project.pool_from_runs([run])  # a pool made elsewhere, without the runs that it is of
+    if way == "runs":
+        with pytest.raises(ParameterError, match="no runs to tell apart"):
+            project.next("1", "ann", way)
+        project.add_run("a", run)
+    offered = []
+    while (offer := project.next("1", "ann", way)) is not None:
+        assert (offer.way, offer.left) == (way, len(pool) - len(offered))
+        offered.append(offer.docid)
+        project.judge("1", offer.docid, 0, "ann", way=way)
+    assert sorted(offered) == sorted(pool)
+    assert way == "runs" or (offered == pool) == (way == "pool")
 
 
 def test_a_certificate_drawn_once(project: Project) -> None:

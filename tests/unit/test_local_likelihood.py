@@ -125,12 +125,22 @@ def test_rows_come_in_order_of_time(sample) -> None:
 # -- documents' own times --------------------------------------------------------------------------------------
 
 
-def test_at_documents_is_the_model_at_their_own_time_and_words(sample) -> None:
+@pytest.mark.parametrize("online", [False, True])
+@pytest.mark.parametrize("empty", ["nan", "global"])
+def test_at_documents_is_the_model_at_their_own_time_and_words(sample, empty: str, online: bool) -> None:
     counts, times = sample
-    model = LocalLikelihood(csr_matrix(counts), times, 3.0)
-    own = model.at_documents(csr_matrix(counts), times).toarray()
+    model = LocalLikelihood(csr_matrix(counts), times, 3.0, empty=empty, online=online)
+    asked = times + np.where(np.arange(len(times)) % 3, 0.0, 1e4)  # every third far from any document
+    own = model.at_documents(csr_matrix(counts), asked).toarray()
     for d in range(len(times)):
-        assert own[d] == pytest.approx(np.where(counts[d] > 0, model.at(times[d]), 0.0))
+        assert own[d] == pytest.approx(np.where(counts[d] > 0, model.at(asked[d]), 0.0), nan_ok=True)
+
+
+def test_at_documents_without_any_within_reach(sample) -> None:
+    counts, times = sample
+    model = LocalLikelihood(csr_matrix(counts), times, 3.0, empty="error")
+    with pytest.raises(ParameterError, match="no document lies within reach"):
+        model.at_documents(csr_matrix(counts), times + 1e4)
 
 
 def test_undated_documents_are_smoothed_with_the_global_model() -> None:

@@ -51,7 +51,7 @@ def test_only_declared_fields_are_parameters():
     [
         ("lam", [0.0, 1.0, -0.1, 1.1, math.nan, math.inf, -math.inf], r"m: lam \(λ\) must be in \(0, 1\); got {}"),
         ("lam", ["0.5", None, True, [0.5]], "lam must be a number; got"),
-        ("lam", [7.0], r"got 7.0\n  The default is 0.5: --set lam=0.5."),
+        ("lam", [7.0], r"got 7.0\n  The default is 0.5."),
         ("part", [1.5], r"part must be in \[0, 1\]; got 1.5"),
         ("n", [0, -3, math.nan, math.inf], r"n \(N\) must be 1 or more( and finite)?; got"),
         ("n", [20.5], "n must be a whole number; got 20.5"),
@@ -147,7 +147,7 @@ def test_lengths_of_time_and_words(setting: str, value: object):
     [
         ("bandwidth=long", "bandwidth must be a length of time such as 12h, 30d or inf or auto; got 'long'"),
         ("scale=auto", "scale must be a number or none; got 'auto'"),
-        ("bandwidth=0", "t: bandwidth must be positive; got 0.0\n  The default is 'auto': --set bandwidth=auto."),
+        ("bandwidth=0", "t: bandwidth must be positive; got 0.0\n  The default is auto."),
         ("scale=inf", "t: scale must be positive and finite; got inf"),
         ("scale=-1", "t: scale must be positive; got -1.0"),
     ],

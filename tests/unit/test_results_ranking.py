@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from benchmarks.results_ranking import SPACES, _values_of_folds, error_of, started
+from benchmarks.results_ranking import SPACES, _values_of_folds, started
+from benchmarks.tables import error_of
 from sdretrieval.evaluate.tune import space_of, tune
 from sdretrieval.ranking.registry import make_ranker
 

@@ -7,17 +7,8 @@ import pytest
 
 from benchmarks import results_topics
 from benchmarks.kept import BESIDE
-from benchmarks.results_topics import (
-    News,
-    article,
-    beside,
-    cuts_table,
-    features_table,
-    gain,
-    held_out,
-    mean_and_error,
-    sparsest,
-)
+from benchmarks.results_topics import News, article, beside, cuts_table, features_table, gain, held_out, sparsest
+from benchmarks.tables import mean_and_error
 from sdretrieval.learn.lcsc.sequences import sequences
 
 TEXT = """Harbours are old.

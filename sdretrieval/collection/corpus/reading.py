@@ -14,7 +14,7 @@ from urllib.parse import quote
 from sdretrieval.collection.corpus import ciff, delimited, jsonl, trec_sgml, whole_files
 from sdretrieval.collection.corpus.record import UNDATED_CHOICES, Document, FieldMap, Place, Problems, UnreadableDate
 from sdretrieval.collection.corpus.sources import MAX_MEMBER_BYTES, Source, discover
-from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.errors import InputError, ParameterError, few
 
 FORMATS = {  # and the extensions that tell of them
     "jsonl": jsonl.SUFFIXES,
@@ -125,8 +125,8 @@ class Reader:
         if seen == 0:
             told = "no file in it" + (f" matches {self.glob!r}" if self.glob else "")
             return InputError(told, file=path, remedy="Check the path" + (" and --glob." if self.glob else "."))
-        names = ", ".join(Path(name.rpartition("!")[2]).name for name in self.ignored[-seen:][:3])
-        which = f"this file ({names})" if seen == 1 else f"any of the {seen} files in it ({names}…)"
+        names = few((Path(name.rpartition("!")[2]).name for name in self.ignored[-seen:]), 3)
+        which = f"this file ({names})" if seen == 1 else f"any of the {seen} files in it ({names})"
         remedy = f"Name it with --format: {', '.join(FORMATS)}."
         return InputError(f"cannot tell the format of {which}", file=path, remedy=remedy)
 

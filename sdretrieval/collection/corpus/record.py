@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sdretrieval.core.errors import InputError, shown
+from sdretrieval.core.errors import InputError, few, shown
 from sdretrieval.core.times import parse_time
 
 # Anserini reads documents with Jackson, which takes no string longer than this.
@@ -287,11 +287,8 @@ def _renamed(fields: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _names(record: Mapping[str, Any], most: int = 8) -> str:
-    names = [repr(name) for name in record]
-    if not names:
-        return "no field at all"
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+def _names(record: Mapping[str, Any]) -> str:
+    return few(map(repr, record)) or "no field at all"
 
 
 def _suggest(record: Mapping[str, Any], usual: tuple[str, ...]) -> str:

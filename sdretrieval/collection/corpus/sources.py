@@ -195,7 +195,7 @@ def discover(
     elif path.exists():
         yield from sources_in(path, path.name, problems, glob, max_member_bytes)
     else:
-        raise InputError("no such file or folder", file=path, remedy="Check the path given with --input.")
+        raise InputError("no such file or folder", file=path, remedy="Check the path.")
 
 
 def walk(folder: Path, exclude: tuple[Path, ...]) -> Iterator[Path]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sized
 from os import PathLike
 from typing import NoReturn
 
-from sdretrieval.core.errors import InputError, ParameterError, shown
+from sdretrieval.core.errors import InputError, ParameterError, few, shown
 from sdretrieval.core.files import numbered_lines
 from sdretrieval.core.times import parse_time
 
@@ -106,5 +106,4 @@ def squeeze(text: str) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    listed = [shown(name) for name in names]
-    return ", ".join(listed[:8]) + (", …" if len(listed) > 8 else "") if listed else "nothing"
+    return few(map(shown, names)) or "nothing"

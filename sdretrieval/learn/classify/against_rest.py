@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted
 
 from sdretrieval.core.errors import ParameterError
@@ -107,11 +106,6 @@ class RelevantAgainstRest(MetaEstimatorMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """0/1 matrix: the score is positive."""
         return (self.decision_function(X) > 0.0).astype(np.int64)
-
-    def get_metadata_routing(self):
-        return MetadataRouter(owner=self).add(
-            estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit")
-        )
 
 
 def indicator(Y: Any, labels: Iterable[Any] | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -117,7 +117,8 @@ _ALL = (
         name="svm",
         help="linear support vector machine on tf-idf (scikit-learn)",
         estimator=LinearSVC,
-        domains={"C": replace(_C, default=1.0, grid=(0.1, 0.3, 1.0, 3.0, 10.0))},
+        # With an enormous C liblinear does not come to an end.
+        domains={"C": replace(_C, default=1.0, high=1e12, infinite=False, grid=(0.1, 0.3, 1.0, 3.0, 10.0))},
         fixed={"random_state": 0},  # the order of its steps
         state=_LINEAR,
         tfidf=True,

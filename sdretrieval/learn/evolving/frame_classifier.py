@@ -23,7 +23,7 @@ from scipy.sparse import csr_matrix, issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.errors import InputError, ParameterError, few
 from sdretrieval.core.parameters import check, choice, count, parameter, positive
 from sdretrieval.core.progress import progress
 from sdretrieval.core.saved_arrays import load_model, save_arrays
@@ -198,7 +198,7 @@ class FrameClassifier(ClassifierMixin, BaseEstimator):
         fresh = list(dict.fromkeys(label for label in labels if label not in known))
         if fresh and self.classes is not None:
             raise ParameterError(
-                f"label {fresh[0]!r} is none of the classes given: {', '.join(map(repr, self.seen_[:10]))}",
+                f"label {fresh[0]!r} is none of the classes given: {few(map(repr, self.seen_))}",
                 remedy="Add it to classes, or leave classes out to take labels as they come.",
             )
         if len({isinstance(label, str) for label in [*self.seen_, *fresh]}) > 1:

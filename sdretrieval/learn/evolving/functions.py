@@ -20,7 +20,10 @@ KERNELS = ("linear", "rbf", "precomputed")
 
 @dataclass(frozen=True)
 class FeatureKernel:
-    """A kernel of documents (not of times) by name: K(A, B) for two sets of them, rbf being exp(-gamma ‖a - b‖²)."""
+    """A kernel of documents (not of times) by name; of two sets of them K(A, B), rbf being exp(-gamma ‖a - b‖²).
+
+    The linear one is never asked for its values: its functions are weights of features.
+    """
 
     name: str = "linear"
     gamma: float = 1.0
@@ -30,8 +33,6 @@ class FeatureKernel:
             raise ParameterError("with a precomputed kernel the values between frames must be given")
         product = A @ B.T
         product = product.toarray() if issparse(product) else np.asarray(product)
-        if self.name == "linear":
-            return product
         a, b = _squares(A), _squares(B)
         return np.exp(-self.gamma * np.maximum(a[:, None] + b[None, :] - 2.0 * product, 0.0))
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, diags
 
-from sdretrieval.core.errors import InputError, ParameterError
+from sdretrieval.core.errors import InputError, ParameterError, few
 from sdretrieval.core.progress import progress
 from sdretrieval.core.saved_arrays import Arrays, Header, load_model, save_arrays
 from sdretrieval.learn.evolving.estimators import SSLEOffline
@@ -50,11 +50,16 @@ class Words:
         self.documents += counts.shape[0]
 
     def tf_idf(self, counts: csr_matrix) -> csr_matrix:
-        X = counts.copy()
-        X.data = 1.0 + np.log(np.maximum(X.data, 1.0))
-        X = csr_matrix(X @ diags(1.0 + np.log((1.0 + self.documents) / (1.0 + self.df))))
-        norm = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
-        return csr_matrix(diags(1.0 / np.where(norm > 0, norm, 1.0)) @ X)
+        return tf_idf(counts, self.df, self.documents)
+
+
+def tf_idf(counts: csr_matrix, df: Floats, n: int) -> csr_matrix:
+    """Rows of unit length, by document frequencies among n documents."""
+    X = counts.copy()
+    X.data = 1.0 + np.log(np.maximum(X.data, 1.0))
+    X = csr_matrix(X @ diags(1.0 + np.log((1.0 + n) / (1.0 + df))))
+    norm = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+    return csr_matrix(diags(1.0 / np.where(norm > 0, norm, 1.0)) @ X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +112,7 @@ def select(
             continue
         if len(mine) > 1:
             raise InputError(
-                f"document {corpus.docids[row]!r} has {len(mine)} labels ({', '.join(mine[:4])}), one at most may be",
+                f"document {corpus.docids[row]!r} has {len(mine)} labels ({few(mine)}), one at most may be",
                 file=corpus.name or None,
                 remedy="Choose classes that exclude each other with --classes, or another --label-field.",
             )
@@ -140,12 +145,13 @@ def evolve(
 ) -> Iterator[FrameResult]:
     """Go through the frames: each is learnt from, then its documents are classified."""
     words = Words() if words is None else words
-    if words.analyzer not in ("", str(corpus.analyzer)):
+    analyzer = repr(corpus.analyzer)
+    if words.analyzer not in ("", analyzer):
         raise ParameterError(
-            f"the documents were analysed by {corpus.analyzer}, those before them by {words.analyzer}",
+            f"the documents were analysed by {analyzer}, those before them by {words.analyzer}",
             remedy="Index them alike, or start again.",
         )
-    words.analyzer = str(corpus.analyzer)
+    words.analyzer = analyzer
     columns = words.numbered(corpus.vocabulary)
     counts = corpus.counts[selection.rows]
     counts = csr_matrix(

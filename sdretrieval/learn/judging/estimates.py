@@ -93,7 +93,8 @@ class _Pool:
         inverse = 1.0 / self.ranks
         fused = (1.0 / (60.0 + self.ranks)).sum(axis=0)
         best = self.ranks.min(axis=0, initial=1e6)
-        self.evidence = np.column_stack([np.log(fused + 1e-6), np.log(best), np.isfinite(self.ranks).mean(axis=0)])
+        share = np.isfinite(self.ranks).sum(axis=0) / max(len(runs), 1)  # a pool may have come without its runs
+        self.evidence = np.column_stack([np.log(fused + 1e-6), np.log(best), share])
         self.inverse = inverse
 
     def grades(self, judged: Mapping[str, int]) -> np.ndarray:

@@ -130,9 +130,6 @@ class _Examples:
         self.ptr[n + 1], self.y[n], self.a[n] = end, y, 0.0
         self.docs.append(doc)
 
-    def row(self, i: int) -> slice:
-        return slice(int(self.ptr[i]), int(self.ptr[i + 1]))
-
 
 class Learner:
     """What was learnt of one topic. Documents are numbers of the snapshot; ``words`` is the topic's text, analysed."""

@@ -26,7 +26,7 @@ from scipy.special import rel_entr
 from sdretrieval.collection.records import Qrels, Ranking, Run, Topic
 from sdretrieval.collection.trec import read_run, write_run
 from sdretrieval.collection.trec.trec_file import token_problem
-from sdretrieval.core.errors import InputError, ParameterError, shown
+from sdretrieval.core.errors import InputError, ParameterError, few, shown
 from sdretrieval.core.times import format_time
 from sdretrieval.learn.judging.agreement import Agreement, agreement
 from sdretrieval.learn.judging.estimates import Better, Contest, Measured, shuffled
@@ -227,7 +227,7 @@ class Project:
         if qid not in self._topics:
             self.refresh()
         if qid not in self._topics:
-            there = ", ".join(list(self._topics)[:8]) or "none"
+            there = few(self._topics) or "none"
             raise ParameterError(f"no topic {shown(qid)} in project {self.name!r}; there is: {there}")
         return self._topics[qid]
 
@@ -314,6 +314,11 @@ class Project:
             raise ParameterError(f"there is no way {shown(way)} to choose", remedy=f"One of: {', '.join(WAYS)}.")
         with self._lock:
             self.refresh()
+            if way == "runs" and not self.runs:
+                raise ParameterError(
+                    f"project {self.name!r} has no runs to tell apart",
+                    remedy="Add some: sdretrieval judge pool --runs …",
+                )
             if qid is None:
                 if way != "runs":
                     raise ParameterError("which topic?", remedy="Only way='runs' chooses the topic itself.")

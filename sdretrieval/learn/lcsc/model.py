@@ -78,10 +78,7 @@ class LocalContextSparseCoding(TransformerMixin, BaseEstimator):
 
     def check_parameters(self) -> None:
         """Raise a ParameterError for the first parameter outside its range."""
-        try:
-            check(self, type(self).__name__)
-        except ParameterError as error:
-            raise ParameterError(error.message) from None  # its remedy is a --set, which there is not
+        check(self, type(self).__name__)
 
     # -- training ------------------------------------------------------------------------------------------------
     def fit(self, X: Documents, y: object = None) -> LocalContextSparseCoding:

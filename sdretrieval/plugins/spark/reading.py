@@ -73,7 +73,7 @@ def list_files(
             files = [_local_file(file, given if given.is_dir() else given.parent) for file in paths]
             found += files
         else:
-            raise InputError("no such file or folder", file=given, remedy="Check the path given with --input.")
+            raise InputError("no such file or folder", file=given, remedy="Check the path.")
         if not files:
             raise InputError("no file in it", file=given, remedy="Check the path.")
     return found
@@ -91,7 +91,7 @@ def _local_file(file: Path, root: Path) -> File:
 def _remote_files(address: str, storage: Hadoop, exclude: Path | str) -> Iterator[File]:
     about = storage.status(address)
     if about is None:
-        raise InputError("no such file or folder", file=address, remedy="Check the address given with --input.")
+        raise InputError("no such file or folder", file=address, remedy="Check the address.")
     if not about.is_folder:
         yield File(address, about.name, about.size, about.modified, True)
         return

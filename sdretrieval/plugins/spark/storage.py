@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sdretrieval.core.disk import remove
 from sdretrieval.core.errors import ParameterError, SdretrievalError
 from sdretrieval.core.files import atomic_writer
 from sdretrieval.core.jvm import find_spark_java
@@ -263,11 +263,7 @@ class Mounted:
         Path(place).rename(new)
 
     def delete(self, place: str) -> None:
-        path = Path(place)
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+        remove(Path(place))
 
 
 # -- on workers --------------------------------------------------------------------------------------------------
