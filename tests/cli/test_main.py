@@ -64,6 +64,11 @@ def test_version(typed):
     assert typed("--version").out == f"sdretrieval {__version__}\n"
 
 
+def test_the_package_is_a_program():
+    ended = subprocess.run([sys.executable, "-m", "sdretrieval", "--version"], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (0, f"sdretrieval {__version__}\n")
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
