@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sdretrieval.cli.bar_tables import bar_table, column, significant, wrapped
+from sdretrieval.core.tables import as_much
 from sdretrieval.core.times import format_time
 from sdretrieval.ranking.explain import DocumentExplanation, Explanation, FeedbackDocument
 
@@ -123,8 +124,8 @@ def _blend(notes: Mapping[str, Any]) -> dict[str, str]:
 
 def _how_much(r: float, depths: int) -> str:
     if depths == 1:
-        return f"count {r:g} times as much, as documents are judged relevant"
-    return f"may count {r:g} times as much, and do where all estimates agree"
+        return f"count {as_much(r)}, as documents are judged relevant"
+    return f"may count {as_much(r)}, and do where all estimates agree"
 
 
 def _by_weight(e: Explanation) -> list[FeedbackDocument]:

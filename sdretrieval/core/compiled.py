@@ -165,9 +165,9 @@ def _load_without_compiler() -> None:
         from numba.core.caching import Cache
         from numba.core.runtime import rtsys
 
-        load, rebuild, known = Cache.load_overload, environment._rebuild_env, environment.lookup_environment
-        load_own, guard = Cache._load_overload, Cache._guard_against_spurious_io_errors
-        memo = environment.Environment._memo
+        load, rebuild, known = Cache.load_overload, environment._rebuild_env, environment.lookup_environment  # replaced
+        load_own, guard = Cache._load_overload, Cache._guard_against_spurious_io_errors  # of which it consists
+        memo = environment.Environment._memo  # where lookup_environment looks
     except (ImportError, AttributeError):
         return
 

@@ -43,6 +43,11 @@ def probability(p: float) -> str:
     return "<.0001" if p < 0.0001 else f"{p:.4f}".removeprefix("0") if p < 1 else "1"
 
 
+def as_much(times: float) -> str:
+    """``as much``, ``1.4 times as much``."""
+    return "as much" if times == 1 else f"{times:g} times as much"
+
+
 def json_number(value: Any) -> Any:
     """JSON has no nan and no infinity: None stands for them."""
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sdretrieval.core.parameters import Domain, domains
+from sdretrieval.core.tables import as_much
 from sdretrieval.core.timeline import DAY
 from sdretrieval.core.times import UNDATED, format_time
 from sdretrieval.estimate.time.density import silverman, weighted_kde
@@ -216,7 +217,7 @@ def _held_back(notes: Mapping[str, Any]) -> str:
     return (
         f"The query as typed has {100 * query:.0f} % of the weight, words learnt {100 * (1 - query):.0f} %: "
         f"the best feedback document scores {best['query']:.3g} by the one, {best['feedback']:.3g} by the other, "
-        f"which may count {notes['feedback_weight']:g} times as much, and does where all estimates agree."
+        f"which may count {as_much(notes['feedback_weight'])}, and does where all estimates agree."
     )
 
 
