@@ -8,7 +8,6 @@ import pytest
 from sdretrieval.index.snapshot import Snapshot
 from sdretrieval.ranking.feedback import Rows
 from sdretrieval.ranking.query import Query
-from sdretrieval.ranking.term_model import TermModel
 from sdretrieval.ranking.weighting import BM25, JelinekMercer
 
 WORDS = list("abcdefghijkl")
@@ -66,10 +65,11 @@ def test_sums_and_scores(snapshot: Snapshot, n: int, shuffled: bool):
     typed = np.bincount([1, 11, 1, 4], minlength=len(WORDS))
     np.testing.assert_allclose(rows.query_scores(query, smoothing, statistics), ratios @ typed, atol=1e-13)
     np.testing.assert_allclose(rows.scores(typed - 0.5, smoothing, statistics), ratios @ (typed - 0.5), atol=1e-13)
-    words, bm25 = TermModel(np.array([0, 4, 11]), np.array([0.5, 2.0, 1.0])), BM25()
-    A, B = bm25.term_factors(statistics, words.terms), bm25.doc_factors(statistics, rows.lengths)
-    wanted = bm25.phi(counts[:, words.terms], A, B[:, np.newaxis]) @ words.weights
-    np.testing.assert_allclose(rows.evidence(words, bm25, statistics), wanted, atol=1e-14)
+    terms, lists, bm25 = np.array([0, 4, 11]), np.array([[0.5, 2.0, 1.0], [0.0, 1.0, 3.0]]), BM25()
+    A, B = bm25.term_factors(statistics, terms), bm25.doc_factors(statistics, rows.lengths)
+    wanted = lists @ bm25.phi(counts[:, terms], A, B[:, np.newaxis]).T
+    np.testing.assert_allclose(rows.evidence(terms, lists, bm25, statistics), wanted, atol=1e-14)
+    np.testing.assert_allclose(rows.evidence(terms, lists[0], bm25, statistics), wanted[0], atol=1e-14)
 
 
 def test_sums_of_several_lists_of_weights_are_those_of_each(snapshot: Snapshot):
@@ -87,4 +87,4 @@ def test_no_rows_and_empty_ones(snapshot: Snapshot):
     nothing, statistics = Rows.of(snapshot, np.array([4])), snapshot.statistics
     assert [len(found) for found in nothing.mean_counts(np.ones(1))] == [0, 0]
     assert nothing.query_scores(Query.from_words(snapshot, ["b"]), JelinekMercer(0.5), statistics).tolist() == [0.0]
-    assert nothing.evidence(TermModel(np.array([1]), np.ones(1)), BM25(), statistics).tolist() == [0.0]
+    assert nothing.evidence(np.array([1]), np.ones(1), BM25(), statistics).tolist() == [0.0]
