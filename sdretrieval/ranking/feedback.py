@@ -87,10 +87,8 @@ class Rows:
         loops.score_rows(self.ptr, place, self.counts, weights, factors, statistics.p[terms], out)
         return out
 
-    def evidence(
-        self, terms: np.ndarray, weights: np.ndarray, weighting: Weighting, statistics: Statistics
-    ) -> np.ndarray:
-        """Σ_w a_w φ for each row, of a few words without background; of several lists of weights, for each list."""
+    def phi(self, terms: np.ndarray, weighting: Weighting, statistics: Statistics) -> np.ndarray:
+        """φ of a few words (columns) in each row: what a word of weight 1 adds to the document's score."""
         places, known = self.vocabulary.find(terms)
         word = np.full(len(self.vocabulary.terms), -1)
         word[places[known]] = np.flatnonzero(known)
@@ -101,7 +99,7 @@ class Rows:
         B = weighting.doc_factors(statistics, self.lengths)
         phi = np.zeros((len(self), len(terms)))
         phi[row, word] = weighting.phi(self.counts[met], A[word], B[row])
-        return (np.expand_dims(weights, -2) * phi).sum(axis=-1)
+        return phi
 
     def _factors(self, smoothing: JelinekMercer | Dirichlet, statistics: Statistics) -> np.ndarray:
         """What f_iw / p_w is multiplied by: A_w B_i without 1/p_w."""

@@ -43,16 +43,16 @@ def words_of(snapshot: Snapshot, result: Result) -> set[str]:
 
 def best_score(snapshot: Snapshot, words: TermModel) -> float:
     rows = Rows.of(snapshot, np.arange(11))
-    return float(rows.evidence(words.terms, words.weights, BM25(b=0.5), snapshot.statistics).max())
+    return float((rows.phi(words.terms, BM25(b=0.5), snapshot.statistics) @ words.weights).max())
 
 
 def test_evidence_of_rows_is_the_score_of_documents(snapshot: Snapshot):
     plan, docs = ranked(snapshot).plan, np.array([12, 10, 0])
     words = plan.model
-    found = Rows.of(snapshot, docs).evidence(words.terms, words.weights, plan.weighting, snapshot.statistics)
+    found = Rows.of(snapshot, docs).phi(words.terms, plan.weighting, snapshot.statistics) @ words.weights
     assert found == pytest.approx(Engine(snapshot).score_docs(plan, docs))
-    nothing = np.zeros(0, dtype=np.int64), np.zeros(0)
-    assert Rows.of(snapshot, docs).evidence(*nothing, plan.weighting, snapshot.statistics).tolist() == [0.0] * 3
+    nothing = np.zeros(0, dtype=np.int64)
+    assert Rows.of(snapshot, docs).phi(nothing, plan.weighting, snapshot.statistics).shape == (3, 0)
 
 
 def test_words_that_come_with_the_query_are_learnt(snapshot: Snapshot):

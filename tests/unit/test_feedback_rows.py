@@ -65,11 +65,10 @@ def test_sums_and_scores(snapshot: Snapshot, n: int, shuffled: bool):
     typed = np.bincount([1, 11, 1, 4], minlength=len(WORDS))
     np.testing.assert_allclose(rows.query_scores(query, smoothing, statistics), ratios @ typed, atol=1e-13)
     np.testing.assert_allclose(rows.scores(typed - 0.5, smoothing, statistics), ratios @ (typed - 0.5), atol=1e-13)
-    terms, lists, bm25 = np.array([0, 4, 11]), np.array([[0.5, 2.0, 1.0], [0.0, 1.0, 3.0]]), BM25()
+    terms, bm25 = np.array([0, 4, 11]), BM25()
     A, B = bm25.term_factors(statistics, terms), bm25.doc_factors(statistics, rows.lengths)
-    wanted = lists @ bm25.phi(counts[:, terms], A, B[:, np.newaxis]).T
-    np.testing.assert_allclose(rows.evidence(terms, lists, bm25, statistics), wanted, atol=1e-14)
-    np.testing.assert_allclose(rows.evidence(terms, lists[0], bm25, statistics), wanted[0], atol=1e-14)
+    wanted = bm25.phi(counts[:, terms], A, B[:, np.newaxis])
+    np.testing.assert_allclose(rows.phi(terms, bm25, statistics), wanted, atol=1e-14)
 
 
 def test_sums_of_several_lists_of_weights_are_those_of_each(snapshot: Snapshot):
@@ -87,4 +86,4 @@ def test_no_rows_and_empty_ones(snapshot: Snapshot):
     nothing, statistics = Rows.of(snapshot, np.array([4])), snapshot.statistics
     assert [len(found) for found in nothing.mean_counts(np.ones(1))] == [0, 0]
     assert nothing.query_scores(Query.from_words(snapshot, ["b"]), JelinekMercer(0.5), statistics).tolist() == [0.0]
-    assert nothing.evidence(np.array([1]), np.ones(1), BM25(), statistics).tolist() == [0.0]
+    assert nothing.phi(np.array([1]), BM25(), statistics).tolist() == [[0.0]]

@@ -54,6 +54,17 @@ DEPTHS = (0.25, 0.5, 1.0)  # of fb_docs
 ROUNDING = 1e-9  # of its mean: a word that one estimate alone has is at zero with c = 1, but for rounding
 
 
+class _Best:
+    """The highest score of a feedback document by some of these words; by several lists of weights, for each."""
+
+    def __init__(self, rows: Rows, terms: np.ndarray, weighting: BM25, statistics: Statistics) -> None:
+        self.terms, self.phi = terms, rows.phi(terms, weighting, statistics)
+
+    def __call__(self, terms: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        phi = self.phi[:, np.searchsorted(self.terms, terms)]
+        return (np.expand_dims(weights, -2) * phi).sum(axis=-1).max(axis=-1)
+
+
 @register
 @dataclass(frozen=True, kw_only=True)
 class Blend(Ranker):
@@ -123,12 +134,14 @@ class Blend(Ranker):
             part[:, np.searchsorted(terms, words)] = values
             loops.keep_largest(part, PART_TERMS)
             weights += samples.weights.mean(axis=0) / len(self.models)
-        typed = self._typed(query, statistics)
-        learnt = self._learnt(feedback.rows, np.concatenate(estimates), statistics)
-        s_Q = float(self._best(feedback.rows, typed.terms, typed.weights, statistics))
+        every = np.concatenate(estimates)
+        typed, kept = self._typed(query, statistics), self._kept(terms, every, statistics)
+        best = _Best(feedback.rows, np.union1d(kept, typed.terms), self.final_weighting, statistics)
+        s_Q = float(best(typed.terms, typed.weights))
+        learnt = self._learnt(kept, every[:, np.searchsorted(terms, kept)], best)
         query_weight = self._query_weight(s_Q, learnt.mass, feedback.judged)
         learnt = learnt.normalised().scaled(1.0 - query_weight)
-        s_e = float(self._best(feedback.rows, learnt.terms, learnt.weights, statistics))
+        s_e = float(best(learnt.terms, learnt.weights))
         notes = {
             "query_weight": query_weight,
             "feedback_weight": self.feedback_weight,
@@ -149,19 +162,16 @@ class Blend(Ranker):
         rarity = self.final_weighting.term_factors(statistics, query.terms) ** self.idf_power
         return TermModel(query.terms, query.counts * rarity).normalised()
 
-    def _learnt(self, rows: Rows, estimates: np.ndarray, statistics: Statistics) -> TermModel:
-        """What estimates agree on, cut to the words that add most to scores, where each is as high at its best."""
-        terms, weighting = rows.vocabulary.terms, self.final_weighting
+    def _kept(self, terms: np.ndarray, estimates: np.ndarray, statistics: Statistics) -> np.ndarray:
+        """The words that add most to scores."""
         words = agreed(terms, estimates, self.caution)
-        adds = words.weights * weighting.term_factors(statistics, words.terms)
-        kept = words.terms[strongest(words.terms, adds, self.fb_terms)]
-        estimates = estimates[:, np.searchsorted(terms, kept)]
-        best = self._best(rows, kept, estimates, statistics)[:, np.newaxis]
-        return agreed(kept, estimates / np.where(best > 0, best, 1.0), self.caution)
+        adds = words.weights * self.final_weighting.term_factors(statistics, words.terms)
+        return words.terms[strongest(words.terms, adds, self.fb_terms)]
 
-    def _best(self, rows: Rows, terms: np.ndarray, weights: np.ndarray, statistics: Statistics) -> np.ndarray:
-        """The highest score of a feedback document by some words; by several lists of weights, for each."""
-        return rows.evidence(terms, weights, self.final_weighting, statistics).max(axis=-1)
+    def _learnt(self, kept: np.ndarray, estimates: np.ndarray, best: _Best) -> TermModel:
+        """What estimates agree on, where each is as high at its best."""
+        highest = best(kept, estimates)[:, np.newaxis]
+        return agreed(kept, estimates / np.where(highest > 0, highest, 1.0), self.caution)
 
     def _query_weight(self, s_Q: float, mass: float, judged: bool) -> float:
         """The share of q in a; all of it where nothing was learnt."""
