@@ -147,7 +147,10 @@ class Blend(Ranker):
             "feedback_weight": self.feedback_weight,
             "best": {"query": query_weight * s_Q, "feedback": s_e},
             "depths": depths,
-            "parts": {name: agreed(terms, part, 0.0) for name, part in zip(self.models, estimates, strict=True)},
+            "parts": {
+                name: TermModel(terms, mean).positive()
+                for name, mean in zip(self.models, estimates.mean(axis=1), strict=True)
+            },
         }
         unit = query_weight / query.length / (1.0 - self.ordered_weight - self.near_weight)
         pairs = neighbours(query, unit * self.ordered_weight, unit * self.near_weight)
